@@ -8,6 +8,7 @@
 ///   algorithms/walk/tile_walk.hpp     tile algorithms of one's own (TileWalk, TaskStream, job_of)
 ///   algorithms/matrix/generators.hpp  what generate() takes (GeneratorOptions)
 ///   algorithms/io/trace_file.hpp      traces of runs
+///   node-runtime/collectives/group.hpp   all nodes, or some, act together on memory (Node::group)
 ///   node-runtime/messages.hpp         a program's own messages between its nodes
 ///   node-runtime/node_facts.hpp       all that a node decided (Node::facts)
 ///   base/standard_streams.hpp         open_standard_streams(), for main()

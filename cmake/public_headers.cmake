@@ -25,6 +25,7 @@ set(heddle_further_headers
     algorithms/walk/tile_walk.hpp
     base/standard_streams.hpp
     config/config_error.hpp
+    node-runtime/collectives/group.hpp
     node-runtime/messages.hpp
     node-runtime/node_facts.hpp)
 # What these include.
@@ -35,6 +36,8 @@ set(heddle_included_headers
     base/assert.hpp
     kernels/cuda/product_choice.hpp
     kernels/kernels.hpp
+    node-runtime/collectives/options.hpp
+    node-runtime/collectives/reduce/reduce_operation.hpp
     node-runtime/machine/host.hpp
     node-runtime/machine/kernel_sets.hpp
     node-runtime/machine/machine_file.hpp

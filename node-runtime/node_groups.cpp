@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -49,6 +50,19 @@ collectives::Places places_of(const std::vector<std::string>& hosts, std::int32_
   return collectives::Places(std::move(places));
 }
 
+/// How often a thread that waits at a board looks, 20 to 50 ns each, before it sleeps.
+std::int32_t looks_of(config::Wait wait, bool is_oversubscribed) {
+  switch (wait) {
+    case config::Wait::spin:
+      return std::numeric_limits<std::int32_t>::max();
+    case config::Wait::park:
+      return 0;
+    case config::Wait::adaptive:
+      break;
+  }
+  return is_oversubscribed ? 100 : 4000;
+}
+
 }  // namespace
 
 std::shared_ptr<GroupCore> Node::Parts::make_world() {
@@ -59,6 +73,7 @@ std::shared_ptr<GroupCore> Node::Parts::make_world() {
                              p2p::ChannelId{messages->next_channel()},
                              {},
                              {}};
+  options.looks = looks_of(config.runtime.wait, facts.oversubscribed);
   for (std::int32_t r = 0; r < facts.nodes; ++r) options.nodes.emplace_back(r);
   options.patience =
       std::chrono::milliseconds(static_cast<std::int64_t>(1000 * config.runtime.watchdog_seconds));
@@ -68,6 +83,7 @@ std::shared_ptr<GroupCore> Node::Parts::make_world() {
   CollectiveRates rates = collective_rates(path_rates(facts.tuning.measured));
   Group(core).broadcast({&rates, sizeof rates}, 0, {.name = "rates of the group of all nodes"});
   core->set_rates(rates);
+  core->set_up_board();
   return core;
 }
 

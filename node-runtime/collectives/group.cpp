@@ -115,14 +115,17 @@ std::shared_ptr<GroupCore> make_member(GroupCore& parent, const Wish& own,
       parent.planner().places().subset(members),
       p2p::ChannelId{static_cast<std::int32_t>(channel) + colors.at(own.color)},
       parent.planner().rates(),
-      parent.options().patience};
+      parent.options().patience,
+      parent.options().looks};
   for (const Rank r : members) {
     if (r.value() == parent.rank()) {
       options.own = Rank{static_cast<std::int32_t>(options.nodes.size())};
     }
     options.nodes.push_back(parent.options().nodes[static_cast<std::size_t>(r.value())]);
   }
-  return GroupCore::make(parent.user_messages(), std::move(options));
+  auto core = GroupCore::make(parent.user_messages(), std::move(options));
+  core->set_up_board();
+  return core;
 }
 
 Wish wish_for(std::span<const int> ranks, int own_rank, int size) {
@@ -221,199 +224,287 @@ Call reducing(Call call, ReduceOperation operation) {
 
 // ---- the operations --------------------------------------------------------------------------
 
-Collective Group::begin_barrier(const CollectiveOptions& options) const {
-  return begin(moving(CollectiveKind::barrier, {}, {}, 0, options));
+namespace {
+
+Call barrier_call(const CollectiveOptions& options) {
+  return moving(CollectiveKind::barrier, {}, {}, 0, options);
 }
 
+Call broadcast_call(int own, const Incoming& elements, int root, const CollectiveOptions& options) {
+  std::vector<Elements> all{elements};
+  return own == root ? moving(CollectiveKind::broadcast, std::move(all), {}, root, options)
+                     : moving(CollectiveKind::broadcast, {}, std::move(all), root, options);
+}
+
+Call scatter_call(int own, const Outgoing& from, const Incoming& to, int root,
+                  const CollectiveOptions& options) {
+  std::vector<Elements> inputs;
+  if (own == root) inputs.emplace_back(from);
+  return moving(CollectiveKind::scatter, std::move(inputs), {to}, root, options);
+}
+
+Call scatter_list_call(int own, std::span<const Outgoing> from, const Incoming& to, int root,
+                       const CollectiveOptions& options) {
+  std::vector<Elements> inputs;
+  if (own == root) inputs = all_of(from);
+  return listed(moving(CollectiveKind::scatter, std::move(inputs), {to}, root, options));
+}
+
+Call gather_call(int own, const Outgoing& from, const Incoming& to, int root,
+                 const CollectiveOptions& options) {
+  std::vector<Elements> outputs;
+  if (own == root) outputs.emplace_back(to);
+  return moving(CollectiveKind::gather, {from}, std::move(outputs), root, options);
+}
+
+Call gather_list_call(int own, const Outgoing& from, std::span<const Incoming> to, int root,
+                      const CollectiveOptions& options) {
+  std::vector<Elements> outputs;
+  if (own == root) outputs = all_of(to);
+  return listed(moving(CollectiveKind::gather, {from}, std::move(outputs), root, options));
+}
+
+Call all_gather_call(const Outgoing& from, const Incoming& to, const CollectiveOptions& options) {
+  return moving(CollectiveKind::all_gather, {from}, {to}, 0, options);
+}
+
+Call all_gather_in_place_call(const Incoming& all, const CollectiveOptions& options) {
+  return in_place(moving(CollectiveKind::all_gather, {}, {all}, 0, options));
+}
+
+Call all_gather_list_call(const Outgoing& from, std::span<const Incoming> to,
+                          const CollectiveOptions& options) {
+  return listed(moving(CollectiveKind::all_gather, {from}, all_of(to), 0, options));
+}
+
+Call all_to_all_call(const Outgoing& from, const Incoming& to, const CollectiveOptions& options) {
+  return moving(CollectiveKind::all_to_all, {from}, {to}, 0, options);
+}
+
+Call all_to_all_list_call(std::span<const Outgoing> from, std::span<const Incoming> to,
+                          const CollectiveOptions& options) {
+  return listed(moving(CollectiveKind::all_to_all, all_of(from), all_of(to), 0, options));
+}
+
+Call reduce_call(int own, const Outgoing& from, const Incoming& to, ReduceOperation operation,
+                 int root, const CollectiveOptions& options) {
+  std::vector<Elements> outputs;
+  if (own == root) outputs.emplace_back(to);
+  return reducing(moving(CollectiveKind::reduce, {from}, std::move(outputs), root, options),
+                  operation);
+}
+
+Call all_reduce_call(const Outgoing& from, const Incoming& to, ReduceOperation operation,
+                     const CollectiveOptions& options) {
+  return reducing(moving(CollectiveKind::all_reduce, {from}, {to}, 0, options), operation);
+}
+
+Call all_reduce_in_place_call(const Incoming& all, ReduceOperation operation,
+                              const CollectiveOptions& options) {
+  return in_place(reducing(moving(CollectiveKind::all_reduce, {}, {all}, 0, options), operation));
+}
+
+Call reduce_scatter_call(const Outgoing& from, const Incoming& to, ReduceOperation operation,
+                         const CollectiveOptions& options) {
+  return reducing(moving(CollectiveKind::reduce_scatter, {from}, {to}, 0, options), operation);
+}
+
+Call reduce_scatter_counts_call(const Outgoing& from, const Incoming& to,
+                                std::span<const std::int64_t> counts, ReduceOperation operation,
+                                const CollectiveOptions& options) {
+  Call call = reducing(moving(CollectiveKind::reduce_scatter, {from}, {to}, 0, options), operation);
+  require(!counts.empty(), "reduce_scatter: no counts");
+  call.counts.assign(counts.begin(), counts.end());
+  return call;
+}
+
+Call scan_call(const Outgoing& from, const Incoming& to, ReduceOperation operation,
+               const CollectiveOptions& options) {
+  return reducing(moving(CollectiveKind::scan, {from}, {to}, 0, options), operation);
+}
+
+Call scan_in_place_call(const Incoming& all, ReduceOperation operation,
+                        const CollectiveOptions& options) {
+  return in_place(reducing(moving(CollectiveKind::scan, {}, {all}, 0, options), operation));
+}
+
+Call exclusive_scan_call(const Outgoing& from, const Incoming& to, ReduceOperation operation,
+                         const CollectiveOptions& options) {
+  return reducing(moving(CollectiveKind::exclusive_scan, {from}, {to}, 0, options), operation);
+}
+
+}  // namespace
+
+void Group::barrier(const CollectiveOptions& options) const {
+  core().run(barrier_call(options));
+}
+Collective Group::begin_barrier(const CollectiveOptions& options) const {
+  return begin(barrier_call(options));
+}
+
+void Group::broadcast(const Incoming& elements, int root, const CollectiveOptions& options) const {
+  core().run(broadcast_call(rank(), elements, root, options));
+}
 Collective Group::begin_broadcast(const Incoming& elements, int root,
                                   const CollectiveOptions& options) const {
-  std::vector<Elements> own{elements};
-  const bool is_root = rank() == root;
-  return begin(moving(CollectiveKind::broadcast, is_root ? own : std::vector<Elements>(),
-                      is_root ? std::vector<Elements>() : own, root, options));
+  return begin(broadcast_call(rank(), elements, root, options));
 }
 
+void Group::scatter(const Outgoing& from, const Incoming& to, int root,
+                    const CollectiveOptions& options) const {
+  core().run(scatter_call(rank(), from, to, root, options));
+}
 Collective Group::begin_scatter(const Outgoing& from, const Incoming& to, int root,
                                 const CollectiveOptions& options) const {
-  std::vector<Elements> inputs;
-  if (rank() == root) inputs.emplace_back(from);
-  return begin(moving(CollectiveKind::scatter, std::move(inputs), {to}, root, options));
+  return begin(scatter_call(rank(), from, to, root, options));
 }
 
+void Group::scatter(std::span<const Outgoing> from, const Incoming& to, int root,
+                    const CollectiveOptions& options) const {
+  core().run(scatter_list_call(rank(), from, to, root, options));
+}
 Collective Group::begin_scatter(std::span<const Outgoing> from, const Incoming& to, int root,
                                 const CollectiveOptions& options) const {
-  std::vector<Elements> inputs;
-  if (rank() == root) inputs = all_of(from);
-  return begin(listed(moving(CollectiveKind::scatter, std::move(inputs), {to}, root, options)));
+  return begin(scatter_list_call(rank(), from, to, root, options));
 }
 
+void Group::gather(const Outgoing& from, const Incoming& to, int root,
+                   const CollectiveOptions& options) const {
+  core().run(gather_call(rank(), from, to, root, options));
+}
 Collective Group::begin_gather(const Outgoing& from, const Incoming& to, int root,
                                const CollectiveOptions& options) const {
-  std::vector<Elements> outputs;
-  if (rank() == root) outputs.emplace_back(to);
-  return begin(moving(CollectiveKind::gather, {from}, std::move(outputs), root, options));
+  return begin(gather_call(rank(), from, to, root, options));
 }
 
+void Group::gather(const Outgoing& from, std::span<const Incoming> to, int root,
+                   const CollectiveOptions& options) const {
+  core().run(gather_list_call(rank(), from, to, root, options));
+}
 Collective Group::begin_gather(const Outgoing& from, std::span<const Incoming> to, int root,
                                const CollectiveOptions& options) const {
-  std::vector<Elements> outputs;
-  if (rank() == root) outputs = all_of(to);
-  return begin(listed(moving(CollectiveKind::gather, {from}, std::move(outputs), root, options)));
+  return begin(gather_list_call(rank(), from, to, root, options));
 }
 
+void Group::all_gather(const Outgoing& from, const Incoming& to,
+                       const CollectiveOptions& options) const {
+  core().run(all_gather_call(from, to, options));
+}
 Collective Group::begin_all_gather(const Outgoing& from, const Incoming& to,
                                    const CollectiveOptions& options) const {
-  return begin(moving(CollectiveKind::all_gather, {from}, {to}, 0, options));
+  return begin(all_gather_call(from, to, options));
 }
 
+void Group::all_gather(const Incoming& all, const CollectiveOptions& options) const {
+  core().run(all_gather_in_place_call(all, options));
+}
 Collective Group::begin_all_gather(const Incoming& all, const CollectiveOptions& options) const {
-  return begin(in_place(moving(CollectiveKind::all_gather, {}, {all}, 0, options)));
+  return begin(all_gather_in_place_call(all, options));
 }
 
+void Group::all_gather(const Outgoing& from, std::span<const Incoming> to,
+                       const CollectiveOptions& options) const {
+  core().run(all_gather_list_call(from, to, options));
+}
 Collective Group::begin_all_gather(const Outgoing& from, std::span<const Incoming> to,
                                    const CollectiveOptions& options) const {
-  return begin(listed(moving(CollectiveKind::all_gather, {from}, all_of(to), 0, options)));
+  return begin(all_gather_list_call(from, to, options));
 }
 
+void Group::all_to_all(const Outgoing& from, const Incoming& to,
+                       const CollectiveOptions& options) const {
+  core().run(all_to_all_call(from, to, options));
+}
 Collective Group::begin_all_to_all(const Outgoing& from, const Incoming& to,
                                    const CollectiveOptions& options) const {
-  return begin(moving(CollectiveKind::all_to_all, {from}, {to}, 0, options));
+  return begin(all_to_all_call(from, to, options));
 }
 
+void Group::all_to_all(std::span<const Outgoing> from, std::span<const Incoming> to,
+                       const CollectiveOptions& options) const {
+  core().run(all_to_all_list_call(from, to, options));
+}
 Collective Group::begin_all_to_all(std::span<const Outgoing> from, std::span<const Incoming> to,
                                    const CollectiveOptions& options) const {
-  return begin(listed(moving(CollectiveKind::all_to_all, all_of(from), all_of(to), 0, options)));
+  return begin(all_to_all_list_call(from, to, options));
 }
 
+void Group::reduce(const Outgoing& from, const Incoming& to, ReduceOperation operation, int root,
+                   const CollectiveOptions& options) const {
+  core().run(reduce_call(rank(), from, to, operation, root, options));
+}
 Collective Group::begin_reduce(const Outgoing& from, const Incoming& to, ReduceOperation operation,
                                int root, const CollectiveOptions& options) const {
-  std::vector<Elements> outputs;
-  if (rank() == root) outputs.emplace_back(to);
-  return begin(reducing(moving(CollectiveKind::reduce, {from}, std::move(outputs), root, options),
-                        operation));
+  return begin(reduce_call(rank(), from, to, operation, root, options));
 }
 
+void Group::all_reduce(const Outgoing& from, const Incoming& to, ReduceOperation operation,
+                       const CollectiveOptions& options) const {
+  core().run(all_reduce_call(from, to, operation, options));
+}
 Collective Group::begin_all_reduce(const Outgoing& from, const Incoming& to,
                                    ReduceOperation operation,
                                    const CollectiveOptions& options) const {
-  return begin(reducing(moving(CollectiveKind::all_reduce, {from}, {to}, 0, options), operation));
+  return begin(all_reduce_call(from, to, operation, options));
 }
 
+void Group::all_reduce(const Incoming& all, ReduceOperation operation,
+                       const CollectiveOptions& options) const {
+  core().run(all_reduce_in_place_call(all, operation, options));
+}
 Collective Group::begin_all_reduce(const Incoming& all, ReduceOperation operation,
                                    const CollectiveOptions& options) const {
-  return begin(
-      in_place(reducing(moving(CollectiveKind::all_reduce, {}, {all}, 0, options), operation)));
+  return begin(all_reduce_in_place_call(all, operation, options));
 }
 
+void Group::reduce_scatter(const Outgoing& from, const Incoming& to, ReduceOperation operation,
+                           const CollectiveOptions& options) const {
+  core().run(reduce_scatter_call(from, to, operation, options));
+}
 Collective Group::begin_reduce_scatter(const Outgoing& from, const Incoming& to,
                                        ReduceOperation operation,
                                        const CollectiveOptions& options) const {
-  return begin(
-      reducing(moving(CollectiveKind::reduce_scatter, {from}, {to}, 0, options), operation));
+  return begin(reduce_scatter_call(from, to, operation, options));
 }
 
+void Group::reduce_scatter(const Outgoing& from, const Incoming& to,
+                           std::span<const std::int64_t> counts, ReduceOperation operation,
+                           const CollectiveOptions& options) const {
+  core().run(reduce_scatter_counts_call(from, to, counts, operation, options));
+}
 Collective Group::begin_reduce_scatter(const Outgoing& from, const Incoming& to,
                                        std::span<const std::int64_t> counts,
                                        ReduceOperation operation,
                                        const CollectiveOptions& options) const {
-  Call call = reducing(moving(CollectiveKind::reduce_scatter, {from}, {to}, 0, options), operation);
-  require(!counts.empty(), "reduce_scatter: no counts for {} ranks", size());
-  call.counts.assign(counts.begin(), counts.end());
-  return begin(call);
+  return begin(reduce_scatter_counts_call(from, to, counts, operation, options));
 }
 
+void Group::scan(const Outgoing& from, const Incoming& to, ReduceOperation operation,
+                 const CollectiveOptions& options) const {
+  core().run(scan_call(from, to, operation, options));
+}
 Collective Group::begin_scan(const Outgoing& from, const Incoming& to, ReduceOperation operation,
                              const CollectiveOptions& options) const {
-  return begin(reducing(moving(CollectiveKind::scan, {from}, {to}, 0, options), operation));
+  return begin(scan_call(from, to, operation, options));
 }
 
+void Group::scan(const Incoming& all, ReduceOperation operation,
+                 const CollectiveOptions& options) const {
+  core().run(scan_in_place_call(all, operation, options));
+}
 Collective Group::begin_scan(const Incoming& all, ReduceOperation operation,
                              const CollectiveOptions& options) const {
-  return begin(in_place(reducing(moving(CollectiveKind::scan, {}, {all}, 0, options), operation)));
+  return begin(scan_in_place_call(all, operation, options));
 }
 
+void Group::exclusive_scan(const Outgoing& from, const Incoming& to, ReduceOperation operation,
+                           const CollectiveOptions& options) const {
+  core().run(exclusive_scan_call(from, to, operation, options));
+}
 Collective Group::begin_exclusive_scan(const Outgoing& from, const Incoming& to,
                                        ReduceOperation operation,
                                        const CollectiveOptions& options) const {
-  return begin(
-      reducing(moving(CollectiveKind::exclusive_scan, {from}, {to}, 0, options), operation));
-}
-
-// ---- the same, blocking ----------------------------------------------------------------------
-
-void Group::barrier(const CollectiveOptions& options) const {
-  begin_barrier(options).wait();
-}
-void Group::broadcast(const Incoming& elements, int root, const CollectiveOptions& options) const {
-  begin_broadcast(elements, root, options).wait();
-}
-void Group::scatter(const Outgoing& from, const Incoming& to, int root,
-                    const CollectiveOptions& options) const {
-  begin_scatter(from, to, root, options).wait();
-}
-void Group::scatter(std::span<const Outgoing> from, const Incoming& to, int root,
-                    const CollectiveOptions& options) const {
-  begin_scatter(from, to, root, options).wait();
-}
-void Group::gather(const Outgoing& from, const Incoming& to, int root,
-                   const CollectiveOptions& options) const {
-  begin_gather(from, to, root, options).wait();
-}
-void Group::gather(const Outgoing& from, std::span<const Incoming> to, int root,
-                   const CollectiveOptions& options) const {
-  begin_gather(from, to, root, options).wait();
-}
-void Group::all_gather(const Outgoing& from, const Incoming& to,
-                       const CollectiveOptions& options) const {
-  begin_all_gather(from, to, options).wait();
-}
-void Group::all_gather(const Incoming& all, const CollectiveOptions& options) const {
-  begin_all_gather(all, options).wait();
-}
-void Group::all_gather(const Outgoing& from, std::span<const Incoming> to,
-                       const CollectiveOptions& options) const {
-  begin_all_gather(from, to, options).wait();
-}
-void Group::all_to_all(const Outgoing& from, const Incoming& to,
-                       const CollectiveOptions& options) const {
-  begin_all_to_all(from, to, options).wait();
-}
-void Group::all_to_all(std::span<const Outgoing> from, std::span<const Incoming> to,
-                       const CollectiveOptions& options) const {
-  begin_all_to_all(from, to, options).wait();
-}
-void Group::reduce(const Outgoing& from, const Incoming& to, ReduceOperation operation, int root,
-                   const CollectiveOptions& options) const {
-  begin_reduce(from, to, operation, root, options).wait();
-}
-void Group::all_reduce(const Outgoing& from, const Incoming& to, ReduceOperation operation,
-                       const CollectiveOptions& options) const {
-  begin_all_reduce(from, to, operation, options).wait();
-}
-void Group::all_reduce(const Incoming& all, ReduceOperation operation,
-                       const CollectiveOptions& options) const {
-  begin_all_reduce(all, operation, options).wait();
-}
-void Group::reduce_scatter(const Outgoing& from, const Incoming& to, ReduceOperation operation,
-                           const CollectiveOptions& options) const {
-  begin_reduce_scatter(from, to, operation, options).wait();
-}
-void Group::reduce_scatter(const Outgoing& from, const Incoming& to,
-                           std::span<const std::int64_t> counts, ReduceOperation operation,
-                           const CollectiveOptions& options) const {
-  begin_reduce_scatter(from, to, counts, operation, options).wait();
-}
-void Group::scan(const Outgoing& from, const Incoming& to, ReduceOperation operation,
-                 const CollectiveOptions& options) const {
-  begin_scan(from, to, operation, options).wait();
-}
-void Group::scan(const Incoming& all, ReduceOperation operation,
-                 const CollectiveOptions& options) const {
-  begin_scan(all, operation, options).wait();
-}
-void Group::exclusive_scan(const Outgoing& from, const Incoming& to, ReduceOperation operation,
-                           const CollectiveOptions& options) const {
-  begin_exclusive_scan(from, to, operation, options).wait();
+  return begin(exclusive_scan_call(from, to, operation, options));
 }
 
 }  // namespace heddle

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <fmt/core.h>
+#include <thread>
 
 #include "base/process_limits.hpp"
 
@@ -10,11 +11,13 @@ namespace heddle::collectives {
 namespace {
 
 constexpr std::int32_t control_tag = Operation::tags;
+constexpr std::chrono::milliseconds misfit_patience{1000};
 
-/// What is wrong with types, algorithms or memory comes without the call's name.
-Planner::Planned planned_by(Planner& planner, const Call& call, std::int64_t number) {
+/// `work()`; what is wrong with types, algorithms or memory comes without the call's name.
+template <class Work>
+auto named(const Call& call, const Work& work) {
   try {
-    return planner.plan(call, number);
+    return work();
   } catch (const std::exception& error) {
     const Error known = as_error(error);
     throw Error(known.code(), fmt::format("{}: {}", call.describe(), known.what()));
@@ -72,7 +75,7 @@ std::int64_t GroupCore::take_number(const Call& call) {
   }
   const std::int64_t number = next_++;
   under_way_.emplace(number, nullptr);
-  calls_.push_back({number, call.describe()});
+  calls_.push_back({number, call.summary()});
   if (calls_.size() > calls_remembered) calls_.pop_front();
   return number;
 }
@@ -82,7 +85,7 @@ GroupCore::Begun GroupCore::begin(const Call& call) {
   std::optional<Planner::Planned> planned;
   try {
     check(call, rank(), size());
-    planned = planned_by(planner_, call, number);
+    planned = named(call, [&] { return planner_.plan(call, number); });
   } catch (const std::exception& error) {
     refuse(number, as_error(error));
     throw;
@@ -104,6 +107,107 @@ GroupCore::Begun GroupCore::begin(const Call& call) {
   return {std::move(operation), std::move(planned->choice)};
 }
 
+void GroupCore::run(const Call& call) {
+  if (board_ == nullptr || !board_->takes(call)) return begin(call).operation->wait();
+  run_on_board(call);
+}
+
+void GroupCore::run_on_board(const Call& call) {
+  const std::int64_t number = take_number(call);
+  try {
+    check(call, rank(), size());
+    named(call, [&] { board_->check_types(call); });
+  } catch (const std::exception& error) {
+    refuse(number, as_error(error));
+    throw;
+  }
+  {
+    const std::scoped_lock lock(mutex_);
+    under_way_.erase(number);
+    const auto refusal = refusals_.extract(number);
+    if (failure_ || !refusal.empty()) {
+      if (Called* const called = find_call(number)) called->is_refused = true;
+      throw Error(failure_ ? *failure_ : refusal.mapped());
+    }
+    on_board_ = number;
+    on_board_since_ = std::chrono::steady_clock::now();
+  }
+  try {
+    board_->run(call, seal_of(call, number));
+  } catch (const BoardMisfit& other) {
+    misfit(number, other.peer);
+    // The other one answers soon, or not at all.
+    on_board_since_ = std::chrono::steady_clock::now();
+    for (;;) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      look_from_board();
+    }
+  }
+  const std::scoped_lock lock(mutex_);
+  on_board_ = 0;
+}
+
+/// By the thread that waits at the board, now and then: throws when the group has failed.
+void GroupCore::look_from_board() {
+  bool is_misfit = false;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (failure_) throw Error(*failure_);
+    is_misfit = misfits_.contains(on_board_);
+  }
+  const auto patience =
+      is_misfit ? std::min(options_.patience, misfit_patience) : options_.patience;
+  if (std::chrono::steady_clock::now() - on_board_since_ > patience) {
+    quiet(on_board_, "others at the board");
+  }
+}
+
+void GroupCore::set_up_board() {
+  const auto has_one_host = [&] {
+    for (std::int32_t r = 1; r < size(); ++r) {
+      if (options_.places[Rank{r}].host != options_.places[Rank{0}].host) return false;
+    }
+    return true;
+  };
+  if (size() == 1 || !has_one_host()) return;
+  // The lowest rank's memory; all tell whether they have it.
+  using Name = p2p::HostRegion::Name;
+  std::optional<p2p::HostRegion> memory;
+  Name name;
+  const std::size_t bytes = HostBoard::bytes_for(size());
+  try {
+    if (rank() == 0) {
+      memory.emplace(0, bytes);
+      name = memory->name();
+    }
+  } catch (const Error&) {
+    name = {};
+  }
+  Call giving;
+  giving.kind = CollectiveKind::broadcast;
+  giving.options.name = "making a board";
+  (rank() == 0 ? giving.inputs : giving.outputs)
+      .emplace_back(Incoming{&name, static_cast<std::int64_t>(sizeof name)});
+  begin(giving).operation->wait();
+  try {
+    if (rank() != 0 && name.fd >= 0) memory.emplace(name);
+  } catch (const Error&) {
+    memory.reset();  // a sandbox that refuses it: messages do
+  }
+  std::int8_t has_memory = memory ? 1 : 0;
+  Call asking;
+  asking.kind = CollectiveKind::all_reduce;
+  asking.is_in_place = true;
+  asking.operation = ReduceOperation::minimum();
+  asking.options.name = "making a board";
+  asking.outputs.emplace_back(Incoming{&has_memory, 1, Scalar::int8});
+  begin(asking).operation->wait();
+  if (has_memory == 0) return;
+  board_ =
+      std::make_unique<HostBoard>(std::move(*memory), size(), rank(),
+                                  Board::Patience{options_.looks, [this] { look_from_board(); }});
+}
+
 /// This member's call `number` does not begin.
 void GroupCore::refuse(std::int64_t number, const Error& why) {
   {
@@ -122,7 +226,7 @@ GroupCore::Called* GroupCore::find_call(std::int64_t number) {
 
 std::string GroupCore::call_of(std::int64_t number) {
   const Called* const called = find_call(number);
-  return called == nullptr ? "" : called->text;
+  return called == nullptr ? "" : called->call.describe();
 }
 
 void GroupCore::over(std::int64_t number, const Error* failure) {
@@ -196,7 +300,8 @@ void GroupCore::heard_refusal(const ControlHeader& header, const std::string& te
   {
     const std::scoped_lock lock(mutex_);
     const auto found = under_way_.find(header.number);
-    const bool is_begun = found != under_way_.end() && found->second != nullptr;
+    const bool is_begun =
+        header.number == on_board_ || (found != under_way_.end() && found->second != nullptr);
     const bool is_past = header.number < next_ && found == under_way_.end();
     if (!is_begun && !is_past) {
       refusals_.emplace(header.number, why);
@@ -261,6 +366,8 @@ void GroupCore::asked_for_state(const ControlHeader& header) {
     const auto found = under_way_.find(header.number);
     if (const auto step = quiet_steps_.find(header.number); step != quiet_steps_.end()) {
       state = fmt::format("is in it and waits: {}", step->second);
+    } else if (header.number == on_board_) {
+      state = "is in it and waits: others at the board";
     } else if (found != under_way_.end()) {
       operation = found->second;
     } else if (header.number >= next_) {
@@ -315,7 +422,8 @@ void GroupCore::listen() {
   const auto on_end = [weak = weak_from_this(), note](const p2p::Status& status,
                                                       const Error* failure) {
     const auto self = weak.lock();
-    if (self == nullptr || failure != nullptr || status.is_cancelled) return;
+    if (self == nullptr || status.is_cancelled) return;
+    if (failure != nullptr) return self->fail(*failure);  // the node has failed
     ControlHeader header;
     std::memcpy(&header, note->data(), sizeof header);
     const std::string text(reinterpret_cast<const char*>(note->data() + sizeof header),

@@ -16,6 +16,7 @@
 #include "node-runtime/collectives/call/call.hpp"
 #include "node-runtime/collectives/call/plan.hpp"
 #include "node-runtime/collectives/execution/operation.hpp"
+#include "node-runtime/collectives/host_board.hpp"
 #include "node-runtime/transport/user_messages.hpp"
 
 namespace heddle::collectives {
@@ -45,6 +46,7 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
     p2p::ChannelId channel;
     CollectiveRates rates{};
     std::chrono::milliseconds patience{60000};
+    std::int32_t looks = 0;  ///< of a thread that waits at the board, before it sleeps
   };
   /// Collective in order: all members make the same groups.
   [[nodiscard]] static std::shared_ptr<GroupCore> make(std::weak_ptr<UserMessages> messages,
@@ -73,6 +75,13 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   /// Begins an operation. Throws Error(usage) for a call that makes no sense here, that another
   /// member has refused, and when operations_max are under way; what has made the group fail.
   [[nodiscard]] Begun begin(const Call& call);
+  /// Does one, and waits: small ones on the board, if there is one. Throws likewise, and what made
+  /// it fail.
+  void run(const Call& call);
+  /// Where all members are on one host and may map each other's memory, on all of them: from now on
+  /// run() has a board. Collective, before other calls.
+  void set_up_board();
+  [[nodiscard]] bool has_board() const { return board_ != nullptr; }
 
  private:
   enum class Kind : std::uint8_t { misfit, failed, refused, ask_state, state };
@@ -104,10 +113,12 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   /// Here, or on all members.
   void fail(const Error& why);
   void fail_all(const Error& why);
+  void run_on_board(const Call& call);
+  void look_from_board();
   /// A call that was made.
   struct Called {
     std::int64_t number;
-    std::string text;
+    CallSummary call;
     bool is_refused = false;
   };
   [[nodiscard]] std::int64_t take_number(const Call& call);
@@ -126,6 +137,9 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   std::map<std::int64_t, Error> refusals_;  ///< of others, for operations that are not begun
   std::optional<Error> failure_;
   std::optional<p2p::Request> listening_;
+  std::unique_ptr<HostBoard> board_;
+  std::int64_t on_board_ = 0;  ///< the operation that a thread does there; 0: none
+  std::chrono::steady_clock::time_point on_board_since_;
   std::map<std::int64_t, Rank> misfits_;  ///< operations that a message did not fit: from whom
   std::map<std::int32_t, std::string> states_;       ///< of others, for quiet()
   std::map<std::int64_t, std::string> quiet_steps_;  ///< of operations that quiet() looks into

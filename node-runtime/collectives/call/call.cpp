@@ -119,27 +119,41 @@ bool Call::has_blocks(Side side) const {
   }
 }
 
-std::string Call::describe() const {
-  std::string text(options.name.empty() ? std::string() : fmt::format("'{}', ", options.name));
+CallSummary Call::summary() const {
+  CallSummary made;
+  made.kind = kind;
+  made.is_rooted = is_rooted();
+  made.root = root;
+  made.is_listed = is_listed;
+  made.has_counts = !counts.empty();
+  if (reduces()) made.operation = operation;
+  made.name = options.name;
+  const Elements* const one = !inputs.empty()    ? inputs.data()
+                              : !outputs.empty() ? outputs.data()
+                                                 : nullptr;
+  if (one != nullptr && !is_listed && counts.empty()) {
+    made.count = one->count;
+    made.type = one->type;
+  }
+  return made;
+}
+
+std::string CallSummary::describe() const {
+  std::string text(name.empty() ? std::string() : fmt::format("'{}', ", name));
   text += name_of(kind);
   if (is_listed) {
     text += " with a buffer for each rank";
-  } else if (!counts.empty()) {
+  } else if (has_counts) {
     text += " with a count for each rank";
   } else if (kind != CollectiveKind::barrier) {
-    const Elements* const one = !inputs.empty()    ? inputs.data()
-                                : !outputs.empty() ? outputs.data()
-                                                   : nullptr;
-    if (one != nullptr) {
-      const auto scalar = one->type.signature().scalar();
-      const bool is_plain = scalar && one->type.size() == size_of(*scalar);
-      text += fmt::format(" of {} elements of {}", one->count,
-                          is_plain ? std::string(heddle::name_of(*scalar))
-                                   : fmt::format("{} bytes", one->type.size()));
-    }
+    const auto scalar = type.signature().scalar();
+    const bool is_plain = scalar && type.size() == size_of(*scalar);
+    text += fmt::format(
+        " of {} elements of {}", count,
+        is_plain ? std::string(heddle::name_of(*scalar)) : fmt::format("{} bytes", type.size()));
   }
-  if (reduces()) text += fmt::format(" with {}", operation.name());
-  if (is_rooted()) text += fmt::format(", root {}", root);
+  if (operation) text += fmt::format(" with {}", operation->name());
+  if (is_rooted) text += fmt::format(", root {}", root);
   return text;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,22 @@ struct Elements {
   Elements() = default;
   Elements(const Outgoing& from);  // NOLINT(google-explicit-constructor)
   Elements(const Incoming& into);  // NOLINT(google-explicit-constructor)
+};
+
+/// What is told of a call, and costs little to keep.
+struct CallSummary {
+  CollectiveKind kind = CollectiveKind::barrier;
+  bool is_rooted = false;
+  std::int32_t root = 0;
+  std::int64_t count = -1;  ///< -1: one for each rank, or none
+  Datatype type = Scalar::byte;
+  bool is_listed = false;
+  bool has_counts = false;
+  std::optional<ReduceOperation> operation;
+  std::string name;
+
+  /// "all_reduce of 100 elements of float64 with sum".
+  [[nodiscard]] std::string describe() const;
 };
 
 enum class Side : std::uint8_t { input, output };
@@ -42,8 +59,8 @@ struct Call {
   [[nodiscard]] bool reduces() const;
   /// One buffer of that side has a block for each rank.
   [[nodiscard]] bool has_blocks(Side side) const;
-  /// "all_reduce of 100 elements, 800 bytes, with sum".
-  [[nodiscard]] std::string describe() const;
+  [[nodiscard]] CallSummary summary() const;
+  [[nodiscard]] std::string describe() const { return summary().describe(); }
 };
 
 /// The scalar that all elements consist of; `byte` where there is none. Throws Error(usage) where

@@ -38,6 +38,21 @@ struct BothSides {
 
 }  // namespace
 
+std::uint64_t seal_of(const Call& call, std::int64_t number) {
+  std::uint64_t seal =
+      mixed(static_cast<std::uint64_t>(number), static_cast<std::uint64_t>(call.kind));
+  seal = mixed(seal, call.is_rooted() ? static_cast<std::uint64_t>(call.root) : 0);
+  seal = mixed(seal, call.reduces() ? std::hash<std::string_view>()(call.operation.name()) : 1);
+  seal = mixed(seal, call.is_listed ? 2 : 1);
+  seal = mixed(seal, std::hash<std::string_view>()(call.options.algorithm));
+  seal = mixed(seal, static_cast<std::uint64_t>(call.options.fragment_bytes));
+  for (const std::int64_t count : call.counts) {
+    seal = mixed(seal, static_cast<std::uint64_t>(count));
+  }
+  // 0 stands for messages without a seal.
+  return std::max<std::uint64_t>(1, seal);
+}
+
 Planner::Planner(Rank own, Places places, const CollectiveRates& rates)
     : own_(own),
       places_(std::move(places)),
@@ -94,17 +109,7 @@ Planner::Planned Planner::plan(const Call& call, std::int64_t number) {
     task.slots = task.own_slots.get();
   }
 
-  std::uint64_t seal =
-      mixed(static_cast<std::uint64_t>(number), static_cast<std::uint64_t>(call.kind));
-  seal = mixed(seal, static_cast<std::uint64_t>(key.root));
-  seal = mixed(seal, call.reduces() ? std::hash<std::string_view>()(call.operation.name()) : 1);
-  seal = mixed(seal, call.is_listed ? 2 : 1);
-  seal = mixed(seal, std::hash<std::string_view>()(call.options.algorithm));
-  seal = mixed(seal, static_cast<std::uint64_t>(call.options.fragment_bytes));
-  for (const std::int64_t count : call.counts)
-    seal = mixed(seal, static_cast<std::uint64_t>(count));
-  // 0 stands for messages without a seal.
-  task.seal = std::max<std::uint64_t>(1, seal);
+  task.seal = seal_of(call, number);
   return planned;
 }
 

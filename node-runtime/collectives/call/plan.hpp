@@ -15,6 +15,9 @@
 
 namespace heddle::collectives {
 
+/// A number for what must be the same on all ranks of operation `number`, beside the elements.
+[[nodiscard]] std::uint64_t seal_of(const Call& call, std::int64_t number);
+
 /// Turns calls on one rank of a group into tasks, and keeps what several of them need: schedules,
 /// and the shapes of types.
 ///

@@ -11,7 +11,7 @@
 namespace heddle::collectives {
 namespace {
 
-constexpr std::chrono::milliseconds misfit_patience{1000};
+constexpr std::chrono::milliseconds misfit_patience_of_waiter{1000};
 
 /// Pieces of memory as a message: bytes, or one element of a type, counted from the first one.
 template <class Message, class Byte>
@@ -67,8 +67,8 @@ void Operation::wait() {
       continue;
     }
     // Who sent what does not fit answers soon, or not at all.
-    const auto patience =
-        has_misfits() ? std::min(messages_->patience, misfit_patience) : messages_->patience;
+    const auto patience = has_misfits() ? std::min(messages_->patience, misfit_patience_of_waiter)
+                                        : messages_->patience;
     if (messages_->quiet && Clock::now() - last > patience) {
       messages_->quiet(number_, is_mine ? execution_.waits_for() : "");
       last = Clock::now();
@@ -225,7 +225,7 @@ void Operation::begin_message(std::int64_t ticket, Rank peer, const Begin& begin
     if (failure != nullptr) {
       why = *failure;
     } else if (status.is_cancelled) {
-      why = Error(ErrorCode::usage, "a collective operation was under way when its node ended");
+      why = Error(ErrorCode::communication, "it was under way when the node ended, or had failed");
     }
     self->message_ended(ticket, peer, std::move(why));
   };
