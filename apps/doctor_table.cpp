@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t line_columns = 96;
 constexpr std::size_t devices_listed_max = 16;
 
-std::string row(const std::string& label, const std::string& text) {
+std::string doctor_row(const std::string& label, const std::string& text) {
   return fmt::format("  {:<17} {}\n", label, text);
 }
 
@@ -34,11 +34,12 @@ std::string fact(const std::string& label, std::span<const NodeSheet> nodes,
     if (kind == kinds.end()) kind = kinds.insert(kind, {text, {}});
     kind->second.push_back(node.node);
   }
-  if (kinds.size() == 1) return row(label, kinds[0].first);
+  if (kinds.size() == 1) return doctor_row(label, kinds[0].first);
   std::string out;
   for (const auto& [text, numbers] : kinds) {
-    out += row(out.empty() ? label : "",
-               fmt::format("node{} {}: {}", numbers.size() == 1 ? "" : "s", ranges(numbers), text));
+    out += doctor_row(
+        out.empty() ? label : "",
+        fmt::format("node{} {}: {}", numbers.size() == 1 ? "" : "s", ranges(numbers), text));
   }
   return out;
 }
@@ -53,12 +54,12 @@ std::string device_rows(std::span<const NodeSheet> nodes) {
       if (listed == devices_listed_max) continue;
       ++listed;
       const NodeSheet::Device& device = node.devices[d];
-      out += row(
+      out += doctor_row(
           fmt::format("device {}.{}", node.node, d),
           fmt::format("{}, {}, {}", device.name, format_bytes(device.memory_bytes), device.uuid));
     }
   }
-  if (all > listed) out += row("", fmt::format("and {} more", all - listed));
+  if (all > listed) out += doctor_row("", fmt::format("and {} more", all - listed));
   return out;
 }
 
@@ -253,9 +254,9 @@ std::string text_of(const std::vector<Line>& lines) {
 std::string facts_table(std::span<const NodeSheet> nodes) {
   std::string out;
   for (const NodeSheet& node : nodes) {
-    out += row(fmt::format("node {}", node.node),
-               fmt::format("host {}, process {}, {} core{}", node.host, node.process, node.cores,
-                           node.cores == 1 ? "" : "s"));
+    out += doctor_row(fmt::format("node {}", node.node),
+                      fmt::format("host {}, process {}, {} core{}", node.host, node.process,
+                                  node.cores, node.cores == 1 ? "" : "s"));
   }
   out += fact("MPI", nodes, [](const NodeSheet& node) {
     return node.mpi ? fmt::format("{}, {}", node.mpi->library, node.mpi->thread_level)

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "apps/analyze.hpp"
+#include "apps/bench_collectives.hpp"
 #include "apps/bench_p2p.hpp"
 #include "apps/command_line.hpp"
 #include "apps/doctor.hpp"
@@ -60,9 +61,44 @@ void add_doctor(CLI::App& app, DoctorOptions& o, Work& work) {
   command->callback([&o, &work] { work = [&o](Run& run) { return doctor(o, run); }; });
 }
 
-void add_bench(CLI::App& app, BenchP2pOptions& o, Work& work) {
+void add_bench_collectives(CLI::App& bench, BenchCollectivesOptions& o, Work& work) {
+  CLI::App* command = bench.add_subcommand(
+      "collectives", "operations of all nodes on host memory, beside MPI's own");
+  command->add_option("--report", o.report, "write the figures, JSON")
+      ->type_name("FILE.json")
+      ->check(option_checks::written());
+  add_overrides(*command, o.overrides, "runtime, as in configuration files; repeatable");
+  add_verbosity(*command, o.verbosity);
+  command->add_option("--operation", o.operations, "only this one: all_reduce; repeatable");
+  command->add_option("--bytes-min", o.bytes_min, "bytes of the smallest block, 8 or more")
+      ->check(option_checks::whole(8))
+      ->capture_default_str();
+  command->add_option("--bytes-max", o.bytes_max, "of the largest")
+      ->check(option_checks::whole(8, std::int64_t{1} << 30U))
+      ->capture_default_str();
+  command->add_option("--algorithm", o.algorithm, "as CollectiveOptions::algorithm has it")
+      ->capture_default_str();
+  command->add_option("--fragment", o.fragment_bytes, "bytes of a fragment; 0: chosen")
+      ->check(option_checks::whole(0));
+  command->add_flag("--triangles", o.triangles, "lower triangles instead of contiguous elements");
+  command->add_flag("--explain", o.explains, "print what was chosen, and what else could be");
+  command->add_option("--repeat", o.repetitions, "turns of heddle and MPI, 1 to 100")
+      ->check(option_checks::whole(1, 100))
+      ->capture_default_str();
+  command->add_option("--seconds", o.seconds, "of each operation and size in a turn, seconds")
+      ->check(option_checks::number(0));
+  command->footer(
+      "On four nodes: mpiexec.mpich -n 4 heddle bench collectives --operation all_reduce\n\nExit "
+      "status: 0 all elements were right, 1 some were not, 2 bad usage or\nconfiguration, 4 a node "
+      "or its communication failed.");
+  command->callback([&o, &work] { work = [&o](Run& run) { return bench_collectives(o, run); }; });
+}
+
+void add_bench(CLI::App& app, BenchP2pOptions& o, BenchCollectivesOptions& collectives,
+               Work& work) {
   CLI::App* bench = app.add_subcommand("bench", std::string(purpose_of("bench")));
   bench->require_subcommand(1);
+  add_bench_collectives(*bench, collectives, work);
   CLI::App* command = bench->add_subcommand(
       "p2p", "latency and bandwidth of messages between two nodes' hosts and devices");
   command->add_option("--report", o.report, "write the figures, JSON")
@@ -243,6 +279,7 @@ int main(int count, char** words) {
   TuneOptions tune_options;
   DoctorOptions doctor_options;
   BenchP2pOptions bench_options;
+  BenchCollectivesOptions collectives_options;
   AnalyzeOptions analyze_options;
   SimulateOptions simulate_options;
   ReplayOptions replay_options;
@@ -250,7 +287,7 @@ int main(int count, char** words) {
   return run_program(count, words, [&](CLI::App& app, Work& work) {
     add_tune(app, tune_options, work);
     add_doctor(app, doctor_options, work);
-    add_bench(app, bench_options, work);
+    add_bench(app, bench_options, collectives_options, work);
     add_analyze(app, analyze_options, work);
     add_simulate(app, simulate_options, work);
     add_replay(app, replay_options, work);

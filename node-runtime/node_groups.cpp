@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <limits>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "node-runtime/collectives/group.hpp"
@@ -50,17 +51,19 @@ collectives::Places places_of(const std::vector<std::string>& hosts, std::int32_
   return collectives::Places(std::move(places));
 }
 
-/// How often a thread that waits at a board looks, 20 to 50 ns each, before it sleeps.
-std::int32_t looks_of(config::Wait wait, bool is_oversubscribed) {
+/// How often a thread that waits at a board looks, alone and letting others run, before it sleeps:
+/// as little alone as is worth it where threads share cores.
+std::pair<std::int32_t, std::int32_t> patience_of(config::Wait wait, bool is_oversubscribed) {
+  constexpr std::int32_t many = std::numeric_limits<std::int32_t>::max();
   switch (wait) {
     case config::Wait::spin:
-      return std::numeric_limits<std::int32_t>::max();
+      return {many, 0};
     case config::Wait::park:
-      return 0;
+      return {0, 0};
     case config::Wait::adaptive:
       break;
   }
-  return is_oversubscribed ? 100 : 4000;
+  return {is_oversubscribed ? 400 : 4000, 1000};
 }
 
 }  // namespace
@@ -73,7 +76,7 @@ std::shared_ptr<GroupCore> Node::Parts::make_world() {
                              p2p::ChannelId{messages->next_channel()},
                              {},
                              {}};
-  options.looks = looks_of(config.runtime.wait, facts.oversubscribed);
+  std::tie(options.looks, options.yields) = patience_of(config.runtime.wait, facts.oversubscribed);
   for (std::int32_t r = 0; r < facts.nodes; ++r) options.nodes.emplace_back(r);
   options.patience =
       std::chrono::milliseconds(static_cast<std::int64_t>(1000 * config.runtime.watchdog_seconds));

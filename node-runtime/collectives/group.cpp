@@ -116,7 +116,8 @@ std::shared_ptr<GroupCore> make_member(GroupCore& parent, const Wish& own,
       p2p::ChannelId{static_cast<std::int32_t>(channel) + colors.at(own.color)},
       parent.planner().rates(),
       parent.options().patience,
-      parent.options().looks};
+      parent.options().looks,
+      parent.options().yields};
   for (const Rank r : members) {
     if (r.value() == parent.rank()) {
       options.own = Rank{static_cast<std::int32_t>(options.nodes.size())};

@@ -203,9 +203,9 @@ void GroupCore::set_up_board() {
   asking.outputs.emplace_back(Incoming{&has_memory, 1, Scalar::int8});
   begin(asking).operation->wait();
   if (has_memory == 0) return;
-  board_ =
-      std::make_unique<HostBoard>(std::move(*memory), size(), rank(),
-                                  Board::Patience{options_.looks, [this] { look_from_board(); }});
+  board_ = std::make_unique<HostBoard>(
+      std::move(*memory), size(), rank(),
+      Board::Patience{options_.looks, options_.yields, [this] { look_from_board(); }});
 }
 
 /// This member's call `number` does not begin.

@@ -46,7 +46,9 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
     p2p::ChannelId channel;
     CollectiveRates rates{};
     std::chrono::milliseconds patience{60000};
-    std::int32_t looks = 0;  ///< of a thread that waits at the board, before it sleeps
+    /// Of a thread that waits at the board, before it sleeps: Board::Patience.
+    std::int32_t looks = 0;
+    std::int32_t yields = 0;
   };
   /// Collective in order: all members make the same groups.
   [[nodiscard]] static std::shared_ptr<GroupCore> make(std::weak_ptr<UserMessages> messages,

@@ -36,6 +36,42 @@ TEST_F(Bench, p2p_validates_messages_between_all_kinds_of_memory) {
   EXPECT_TRUE(paths.contains("eager") && paths.contains("get")) << ended.out;
 }
 
+TEST_F(Bench, collectives_validates_all_operations_beside_mpi) {
+  for (const int nodes : {2, 3}) {
+    const Ended ended =
+        run(on(nodes, {"bench", "collectives", "--bytes-max", nodes == 2 ? "200000" : "3000",
+                       "--repeat", "1", "--seconds", "0", "--report", "b.json", "--explain"}));
+    ASSERT_EQ(ended.status, 0) << ended.error;
+    EXPECT_EQ(ended.out.find("WRONG"), std::string::npos) << ended.out;
+    EXPECT_NE(ended.out.find("predicted beside the board: "), std::string::npos) << ended.out;
+    const json report = json::parse(testing::read_file(folder_ / "b.json"), nullptr, false);
+    std::set<std::string> operations;
+    for (const json& row : report.at("collectives")) {
+      EXPECT_TRUE(row.at("valid").get<bool>());
+      EXPECT_GT(row.at("microseconds").get<double>(), 0);
+      EXPECT_GT(row.at("mpi_microseconds").get<double>(), 0);
+      operations.insert(row.at("operation").get<std::string>());
+    }
+    EXPECT_EQ(operations.size(), 10U);
+  }
+  const Ended triangles = run(on(2, {"bench", "collectives", "--triangles", "--operation",
+                                     "all_reduce", "--bytes-max", "20000", "--seconds", "0"}));
+  EXPECT_EQ(triangles.status, 0) << triangles.error;
+  const Ended alone_one = run(alone({"bench", "collectives"}));
+  EXPECT_EQ(alone_one.status, 2);
+  EXPECT_NE(alone_one.error.find("collectives need two nodes"), std::string::npos);
+  const Ended unknown = run(on(2, {"bench", "collectives", "--operation", "all_reduced"}));
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_NE(unknown.error.find("--operation all_reduced: expected one of barrier, broadcast"),
+            std::string::npos)
+      << unknown.error;
+  const Ended algorithm = run(on(2, {"bench", "collectives", "--algorithm", "best"}));
+  EXPECT_EQ(algorithm.status, 2);
+  EXPECT_NE(algorithm.error.find("'best' is no algorithm of collectives; there are auto"),
+            std::string::npos)
+      << algorithm.error;
+}
+
 TEST_F(Bench, p2p_explains_paths_and_names_what_is_wrong_with_its_options) {
   const Ended explained =
       run(on(2, {"bench", "p2p", "--set", "runtime.devices.backend=none", "-n", "48", "--bytes-max",

@@ -1,5 +1,6 @@
 #include "node-runtime/collectives/board/board.hpp"
 
+#include <sched.h>
 #include <utility>
 
 #include "base/assert.hpp"
@@ -49,6 +50,10 @@ void Board::wait_for(std::int32_t member, Number number) {
   for (std::int32_t looks = 0; looks < patience_.looks; ++looks) {
     if (posted.load(std::memory_order_acquire) >= number) return;
     relax_cpu();
+  }
+  for (std::int32_t yields = 0; yields < patience_.yields; ++yields) {
+    if (posted.load(std::memory_order_acquire) >= number) return;
+    ::sched_yield();
   }
   for (;;) {
     const SharedDoorbell::Ticket ticket = bell_->ticket();

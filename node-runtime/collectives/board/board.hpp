@@ -37,9 +37,11 @@ class Board {
   /// What a board of that many members takes.
   [[nodiscard]] static std::size_t bytes_for(std::int32_t members);
 
-  /// How long a member that waits looks, before it sleeps (relax_cpu).
+  /// How long a member that waits looks (relax_cpu between looks, 20 to 50 ns), and then lets
+  /// other threads of its core run between looks (sched_yield), before it sleeps.
   struct Patience {
     std::int32_t looks = 4000;
+    std::int32_t yields = 1000;
     /// Called now and then while it sleeps; what it throws leaves post() and take().
     std::function<void()> now_and_then;
   };

@@ -9,13 +9,21 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/require.hpp"
 #include "node-runtime/transport/datatype/signature.hpp"
 
 namespace heddle::collectives {
 namespace {
 
 __extension__ using Wide = __int128;
+
+/// Throws Error(usage) with the call and what is wrong with it, unless `is_right`.
+template <class... Values>
+void demand(const Call& call, bool is_right, fmt::format_string<const Values&...> wrong,
+            const Values&... values) {
+  if (is_right) return;
+  throw Error(ErrorCode::usage,
+              fmt::format("{}: {}", call.describe(), fmt::format(wrong, values...)));
+}
 
 /// Bytes [begin, end) that elements touch, as integers; empty without elements.
 struct Extent {
@@ -28,27 +36,26 @@ std::string_view name_of_side(bool is_input) {
 }
 
 Extent extent_of(const Elements& e, const Call& call, bool is_input) {
-  require(e.count >= 0, "{}: {} has {} elements; a count must not be negative", call.describe(),
-          name_of_side(is_input), e.count);
+  demand(call, e.count >= 0, "{} has {} elements; a count must not be negative",
+         name_of_side(is_input), e.count);
   if (e.count == 0 || e.type.size() == 0) return {};
   const Wide last = static_cast<Wide>(e.count - 1) * e.type.extent();
   const Wide begin = std::min<Wide>(0, last) + e.type.true_lower_bound();
   const Wide end = std::max<Wide>(0, last) + e.type.true_upper_bound();
   const Wide packed = static_cast<Wide>(e.count) * e.type.size();
   constexpr Wide most = std::numeric_limits<std::int64_t>::max() / 2;
-  require(-most < begin && end < most && packed < most,
-          "{}: {} elements of {} bytes each are too many", call.describe(), e.count,
-          e.type.extent());
-  require(e.memory != nullptr, "{}: {} is null, with {} elements", call.describe(),
-          name_of_side(is_input), e.count);
+  demand(call, -most < begin && end < most && packed < most,
+         "{} elements of {} bytes each are too many", e.count, e.type.extent());
+  demand(call, e.memory != nullptr, "{} is null, with {} elements", name_of_side(is_input),
+         e.count);
   const auto base = static_cast<Wide>(std::bit_cast<std::intptr_t>(e.memory));
   return {static_cast<std::int64_t>(base + begin), static_cast<std::int64_t>(base + end)};
 }
 
 /// Elements for each rank in one buffer: as many times as many.
 Elements of_all(const Elements& each, std::int32_t size, const Call& call) {
-  require(each.count <= std::numeric_limits<std::int64_t>::max() / size,
-          "{}: {} elements for each of {} ranks are too many", call.describe(), each.count, size);
+  demand(call, each.count <= std::numeric_limits<std::int64_t>::max() / size,
+         "{} elements for each of {} ranks are too many", each.count, size);
   Elements all = each;
   all.count *= size;
   return all;
@@ -68,15 +75,16 @@ void check_own_block(const Call& call, std::int32_t own) {
     given = from.type.signature().repeated(call.counts[static_cast<std::size_t>(own)]);
     const std::int64_t all =
         std::accumulate(call.counts.begin(), call.counts.end(), std::int64_t{0});
-    require(from.count == all, "{}: the input has {} elements, the counts of all ranks make {}",
-            call.describe(), from.count, all);
+    demand(call, from.count == all, "the input has {} elements, the counts of all ranks make {}",
+           from.count, all);
   }
   const Signature taken = to.type.signature().repeated(to.count);
-  require(
+  demand(
+      call,
       given.bytes() == taken.bytes() && given.digest(given.bytes()) == taken.digest(taken.bytes()),
-      "{}: this rank's own part of the input is {} bytes, of the output {}, or they are of "
+      "this rank's own part of the input is {} bytes, of the output {}, or they are of "
       "other scalars",
-      call.describe(), given.bytes(), taken.bytes());
+      given.bytes(), taken.bytes());
 }
 
 }  // namespace
@@ -159,9 +167,8 @@ std::string CallSummary::describe() const {
 
 Scalar scalar_of(const Elements& elements, const Call& call) {
   const auto scalar = elements.type.signature().scalar();
-  require(scalar.has_value() || elements.count == 0 || elements.type.size() == 0,
-          "{}: a reduction of a type of several scalars; it must consist of one kind",
-          call.describe());
+  demand(call, scalar.has_value() || elements.count == 0 || elements.type.size() == 0,
+         "a reduction of a type of several scalars; it must consist of one kind");
   return scalar.value_or(Scalar::byte);
 }
 
@@ -174,28 +181,28 @@ void check_scalars(const Call& call) {
     for (const Elements& one : *side) {
       const Scalar found = scalar_of(one, call);
       if (one.count == 0 || one.type.size() == 0) continue;
-      require(!scalar || *scalar == found, "{}: the input is of {}, the output of {}",
-              call.describe(), name_of(*scalar), name_of(found));
+      demand(call, !scalar || *scalar == found, "the input is of {}, the output of {}",
+             name_of(*scalar), name_of(found));
       scalar = found;
     }
   }
-  require(!scalar || call.operation.takes(*scalar), "{}: it has no meaning for {}", call.describe(),
-          name_of(*scalar));
+  demand(call, !scalar || call.operation.takes(*scalar), "it has no meaning for {}",
+         name_of(*scalar));
 }
 
 }  // namespace
 
 void check(const Call& call, std::int32_t own, std::int32_t size) {
-  require(!call.is_rooted() || (call.root >= 0 && call.root < size),
-          "{}: the group has ranks 0 to {}", call.describe(), size - 1);
-  require(call.options.fragment_bytes >= 0, "{}: fragments of {} bytes", call.describe(),
-          call.options.fragment_bytes);
+  demand(call, !call.is_rooted() || (call.root >= 0 && call.root < size),
+         "the group has ranks 0 to {}", size - 1);
+  demand(call, call.options.fragment_bytes >= 0, "fragments of {} bytes",
+         call.options.fragment_bytes);
   const bool is_root = call.is_rooted() && call.root == own;
   const bool has_inputs = call.kind != CollectiveKind::broadcast || is_root;
   const auto check_list = [&](const std::vector<Elements>& list, bool is_input) {
-    require(std::cmp_equal(list.size(), size),
-            "{}: {} is {} buffers; it must be one for each of {} ranks", call.describe(),
-            name_of_side(is_input), list.size(), size);
+    demand(call, std::cmp_equal(list.size(), size),
+           "{} is {} buffers; it must be one for each of {} ranks", name_of_side(is_input),
+           list.size(), size);
   };
   if (call.is_listed) {
     if (call.kind == CollectiveKind::all_to_all ||
@@ -208,10 +215,10 @@ void check(const Call& call, std::int32_t own, std::int32_t size) {
     }
   }
   if (!call.counts.empty()) {
-    require(std::cmp_equal(call.counts.size(), size), "{}: {} counts for {} ranks", call.describe(),
-            call.counts.size(), size);
+    demand(call, std::cmp_equal(call.counts.size(), size), "{} counts for {} ranks",
+           call.counts.size(), size);
     for (const std::int64_t count : call.counts) {
-      require(count >= 0, "{}: a count of {}", call.describe(), count);
+      demand(call, count >= 0, "a count of {}", count);
     }
   }
   std::vector<Extent> reads;
@@ -231,14 +238,13 @@ void check(const Call& call, std::int32_t own, std::int32_t size) {
   };
   for (std::size_t w = 0; w < writes.size(); ++w) {
     for (const Extent& read : reads) {
-      require(!overlaps(read, writes[w]),
-              "{}: input and output overlap; one buffer is given once, where the operation has a "
-              "form for that",
-              call.describe());
+      demand(call, !overlaps(read, writes[w]),
+             "input and output overlap; one buffer is given once, where the operation has a "
+             "form for that");
     }
     for (std::size_t other = 0; other < w; ++other) {
-      require(!overlaps(writes[other], writes[w]), "{}: the buffers of ranks {} and {} overlap",
-              call.describe(), other, w);
+      demand(call, !overlaps(writes[other], writes[w]), "the buffers of ranks {} and {} overlap",
+             other, w);
     }
   }
   if (call.reduces()) check_scalars(call);

@@ -96,6 +96,9 @@ std::int64_t Signature::bytes() const {
 
 std::optional<Scalar> Signature::scalar() const {
   if (bytes() == 0) return std::nullopt;
+  const Node* node = node_.get();
+  while (node->is_repetition()) node = node->parts.front().get();
+  if (node->is_run()) return node->scalar;
   for (std::size_t s = 0; s < scalar_count; ++s) {
     const auto scalar = static_cast<Scalar>(s);
     if (bytes() % size_of(scalar) != 0) continue;

@@ -64,7 +64,7 @@ TEST(Board, gives_each_member_what_others_have_posted_whoever_is_ahead) {
       std::atomic<int> mistakes{0};
       for (std::int32_t own = 0; own < members; ++own) {
         threads.emplace_back([&, own] {
-          Board board(memory.all(), members, own, {looks, {}});
+          Board board(memory.all(), members, own, {looks, 0, {}});
           std::mt19937 random(static_cast<std::uint32_t>(own));
           for (std::uint64_t number = 1; number <= 300; ++number) {
             post(board);
@@ -87,8 +87,8 @@ TEST(Board, gives_each_member_what_others_have_posted_whoever_is_ahead) {
 
 TEST(Board, lets_nobody_run_further_ahead_than_one_operation) {
   const Memory memory(2);
-  Board first(memory.all(), 2, 0, {0, [] { throw std::runtime_error("enough"); }});
-  Board second(memory.all(), 2, 1, {0, {}});
+  Board first(memory.all(), 2, 0, {0, 0, [] { throw std::runtime_error("enough"); }});
+  Board second(memory.all(), 2, 1, {0, 0, {}});
   post(first);
   EXPECT_THROW(post(first), std::runtime_error) << "the other one has not posted the first";
   post(second);
@@ -103,9 +103,9 @@ TEST(Board, lets_nobody_run_further_ahead_than_one_operation) {
 
 TEST(Board, wakes_members_that_sleep) {
   const Memory memory(2);
-  Board first(memory.all(), 2, 0, {0, {}});
+  Board first(memory.all(), 2, 0, {0, 0, {}});
   std::jthread other([&] {
-    Board second(memory.all(), 2, 1, {0, {}});
+    Board second(memory.all(), 2, 1, {0, 0, {}});
     post(second);
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     post(second);

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/log.hpp"
+#include "apps/run.hpp"
+
+namespace heddle {
+
+struct BenchCollectivesOptions {
+  std::vector<std::string> overrides;  ///< key.path=value: runtime
+  std::optional<std::string> report;
+  Verbosity verbosity = Verbosity::normal;
+  std::vector<std::string> operations;  ///< empty: all
+  std::int64_t bytes_min = 8;
+  std::int64_t bytes_max = std::int64_t{16} << 20U;
+  std::string algorithm = "auto";
+  std::int64_t fragment_bytes = 0;
+  bool triangles = false;  ///< lower triangles of square matrices instead of contiguous elements
+  bool explains = false;
+  std::int32_t repetitions = 3;  ///< turns of heddle and MPI
+  double seconds = 0.05;         ///< of one operation, size and turn
+};
+
+/// `heddle bench collectives`: validated collectives of all nodes on host memory, by turns with
+/// MPI's own. Collective over the run's processes. Returns the exit status: 0, or 1 if elements
+/// were wrong. Throws Error, the same on all processes.
+int bench_collectives(const BenchCollectivesOptions& options, Run& run);
+
+}  // namespace heddle
