@@ -65,7 +65,7 @@ std::shared_ptr<UserMessages> GroupCore::user_messages() const {
 
 std::int64_t GroupCore::take_number(const Call& call) {
   const std::scoped_lock lock(mutex_);
-  if (failure_) throw Error(*failure_);
+  if (failure_) throw own_copy(*failure_);
   // Messages are named by numbers modulo operations_max.
   if (!under_way_.empty() && next_ - under_way_.begin()->first >= operations_max) {
     throw Error(ErrorCode::usage,
@@ -99,7 +99,7 @@ GroupCore::Begun GroupCore::begin(const Call& call) {
     if (failure_ || !refusal.empty()) {
       under_way_.erase(number);
       if (Called* const called = find_call(number)) called->is_refused = true;
-      throw Error(failure_ ? *failure_ : refusal.mapped());
+      throw own_copy(failure_ ? *failure_ : refusal.mapped());
     }
     under_way_[number] = operation;
   }
@@ -127,7 +127,7 @@ void GroupCore::run_on_board(const Call& call) {
     const auto refusal = refusals_.extract(number);
     if (failure_ || !refusal.empty()) {
       if (Called* const called = find_call(number)) called->is_refused = true;
-      throw Error(failure_ ? *failure_ : refusal.mapped());
+      throw own_copy(failure_ ? *failure_ : refusal.mapped());
     }
     on_board_ = number;
     on_board_since_ = std::chrono::steady_clock::now();
@@ -152,7 +152,7 @@ void GroupCore::look_from_board() {
   bool is_misfit = false;
   {
     const std::scoped_lock lock(mutex_);
-    if (failure_) throw Error(*failure_);
+    if (failure_) throw own_copy(*failure_);
     is_misfit = misfits_.contains(on_board_);
   }
   const auto patience =
@@ -251,7 +251,7 @@ void GroupCore::fail(const Error& why) {
   {
     const std::scoped_lock lock(mutex_);
     if (failure_) return;
-    failure_ = why;
+    failure_ = own_copy(why);
     for (const auto& [number, operation] : under_way_) {
       if (operation != nullptr) left.push_back(operation);
     }

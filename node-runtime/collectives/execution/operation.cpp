@@ -75,7 +75,7 @@ void Operation::wait() {
     }
   }
   // Nobody changes it any more.
-  if (execution_.failure()) throw *execution_.failure();
+  if (execution_.failure()) throw own_copy(*execution_.failure());
 }
 
 void Operation::abort(const Error& why) {
@@ -83,7 +83,7 @@ void Operation::abort(const Error& why) {
   {
     const std::scoped_lock lock(mutex_);
     if (is_over_ || std::exchange(is_aborted_, true)) return;
-    abortion_ = why;
+    abortion_ = own_copy(why);
     is_mine = !std::exchange(is_claimed_, true);
   }
   is_mine ? advance(Claim::given_back) : bell_.ring_all();
