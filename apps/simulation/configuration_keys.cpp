@@ -22,7 +22,7 @@ constexpr std::string_view size_only = "only the size of a matrix counts";
 constexpr std::string_view factorization_only = "only the factorization is simulated";
 constexpr std::string_view output_only = "it is about what a command writes";
 
-constexpr std::array<ConfigurationKey, 46> keys{
+constexpr std::array<ConfigurationKey, 47> keys{
     {{"problem.factorization", modelled, {}},
      {"problem.matrix.file", neutral, size_only},
      {"problem.matrix.generate", neutral, size_only},
@@ -43,6 +43,7 @@ constexpr std::array<ConfigurationKey, 46> keys{
      {"problem.output.factor", neutral, factorization_only},
      {"problem.output.q", neutral, factorization_only},
      {"problem.verify", neutral, factorization_only},
+     {"problem.overlap", neutral, factorization_only},
      {"layout.grid", modelled, {}},
      {"layout.tile", modelled, {}},
      {"layout.strip", modelled, {}},

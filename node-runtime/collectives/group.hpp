@@ -53,7 +53,8 @@ class Collective {
 /// one rank's block. Where an operation takes a span, it has a buffer for each rank, each with its
 /// own count and type (MPI's v and w forms); ranks without a part in it give an empty one.
 ///
-/// Each operation blocks until this rank's part is over, or has a form begin_... that does not.
+/// Each operation blocks until this rank's part is over, or has a form begin_... that does not. All
+/// ranks use the same form.
 ///
 /// Errors: a call that makes no sense throws Error(usage) on all members before anything travels.
 /// Where calls do not fit together, a member does not call for runtime.watchdog_seconds, or its

@@ -82,17 +82,18 @@ std::int64_t GroupCore::take_number(const Call& call) {
 
 GroupCore::Begun GroupCore::begin(const Call& call) {
   const std::int64_t number = take_number(call);
-  std::optional<Planner::Planned> planned;
+  Begun begun;
   try {
     check(call, rank(), size());
-    planned = named(call, [&] { return planner_.plan(call, number); });
+    Planner::Planned planned = named(call, [&] { return planner_.plan(call, number); });
+    begun.choice = std::move(planned.choice);
+    // The operations keep the group alive.
+    const std::shared_ptr<const GroupMessages> messages(shared_from_this(), &own_);
+    begun.operation = std::make_shared<Operation>(std::move(planned.task), messages, number);
   } catch (const std::exception& error) {
     refuse(number, as_error(error));
     throw;
   }
-  // The operations keep the group alive.
-  const std::shared_ptr<const GroupMessages> messages(shared_from_this(), &own_);
-  auto operation = std::make_shared<Operation>(std::move(planned->task), messages, number);
   {
     const std::scoped_lock lock(mutex_);
     const auto refusal = refusals_.extract(number);
@@ -101,10 +102,10 @@ GroupCore::Begun GroupCore::begin(const Call& call) {
       if (Called* const called = find_call(number)) called->is_refused = true;
       throw own_copy(failure_ ? *failure_ : refusal.mapped());
     }
-    under_way_[number] = operation;
+    under_way_[number] = begun.operation;
   }
-  operation->begin();
-  return {std::move(operation), std::move(planned->choice)};
+  begun.operation->begin();
+  return begun;
 }
 
 void GroupCore::run(const Call& call) {
@@ -113,6 +114,8 @@ void GroupCore::run(const Call& call) {
 }
 
 void GroupCore::run_on_board(const Call& call) {
+  // One after the other, in the order of their numbers.
+  const std::scoped_lock turn(board_mutex_);
   const std::int64_t number = take_number(call);
   try {
     check(call, rank(), size());
@@ -142,6 +145,12 @@ void GroupCore::run_on_board(const Call& call) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
       look_from_board();
     }
+  } catch (const std::exception& error) {
+    // The others wait for this member's part, unless they know.
+    const Error why = as_error(error);
+    fail_all(Error(why.code(), fmt::format("rank {} could not do operation {} of the group, {}: {}",
+                                           rank(), number, call.describe(), why.what())));
+    throw;
   }
   const std::scoped_lock lock(mutex_);
   on_board_ = 0;
@@ -260,6 +269,10 @@ void GroupCore::fail(const Error& why) {
 }
 
 void GroupCore::fail_all(const Error& why) {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (failure_) return;  // who told it has told all
+  }
   tell_all(Kind::failed, 0, why.what(), why.code());
   fail(why);
 }
@@ -340,8 +353,7 @@ void GroupCore::quiet(std::int64_t number, const std::string& step) {
   tell_all(Kind::ask_state, number, "");
   std::string table = fmt::format(
       "nothing has happened for {:.3g} s in operation {} of the group, {}; there may be ranks that "
-      "do "
-      "not call it",
+      "do not call it",
       std::chrono::duration<double>(options_.patience).count(), number, call);
   {
     std::unique_lock lock(mutex_);

@@ -31,10 +31,11 @@ namespace heddle::collectives {
 /// why; other groups go on.
 ///
 /// Locks: mutex_ guards all members that change; while it is held no other lock is taken, and
-/// nobody is called.
+/// nobody is called. board_mutex_ is held by who does an operation on the board.
 ///
 /// No deadlock: threads wait here only for answers of other members' progress threads, and for a
-/// second at most (quiet()).
+/// second at most (quiet()); at the board, for those who make the same call, and for whoever of
+/// this node was there before, which all members' calls have in one order.
 ///
 /// Lives as long as a handle or an operation that is under way.
 class GroupCore : public std::enable_shared_from_this<GroupCore> {
@@ -139,6 +140,7 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   std::map<std::int64_t, Error> refusals_;  ///< of others, for operations that are not begun
   std::optional<Error> failure_;
   std::optional<p2p::Request> listening_;
+  std::mutex board_mutex_;  ///< of who is at the board; taken before mutex_
   std::unique_ptr<HostBoard> board_;
   std::int64_t on_board_ = 0;  ///< the operation that a thread does there; 0: none
   std::chrono::steady_clock::time_point on_board_since_;

@@ -249,7 +249,7 @@ TEST_F(BadInput, a_command_that_is_none) {
   expect_refused(run(alone({"exprt", "run"})),
                  {"'exprt'", "did you mean 'export'?", "heddle --help"});
   expect_refused(run(alone({"bench"})),
-                 {"after 'bench' a command is missing: p2p; heddle bench --help"});
+                 {"after 'bench' a command is missing: collectives, p2p; heddle bench --help"});
   const Ended dance = run(alone({"dance"}));
   expect_refused(dance, {"unknown command 'dance'; heddle --help tells more"});
   EXPECT_EQ(dance.error.find("did you mean"), std::string::npos) << dance.error;

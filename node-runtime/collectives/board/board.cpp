@@ -47,13 +47,18 @@ std::byte* Board::slot(std::int32_t member, Number number) const {
 /// one before, or that behind the next, which waits for this member.
 void Board::wait_for(std::int32_t member, Number number) {
   const std::atomic<Number>& posted = line(member, number).number;
+  const auto look_up_after = [this](std::int32_t tries, std::int32_t some) {
+    if (tries % some == some - 1 && patience_.now_and_then) patience_.now_and_then();
+  };
   for (std::int32_t looks = 0; looks < patience_.looks; ++looks) {
     if (posted.load(std::memory_order_acquire) >= number) return;
     relax_cpu();
+    look_up_after(looks, 1 << 16);
   }
   for (std::int32_t yields = 0; yields < patience_.yields; ++yields) {
     if (posted.load(std::memory_order_acquire) >= number) return;
     ::sched_yield();
+    look_up_after(yields, 1 << 10);
   }
   for (;;) {
     const SharedDoorbell::Ticket ticket = bell_->ticket();

@@ -42,7 +42,7 @@ class Board {
   struct Patience {
     std::int32_t looks = 4000;
     std::int32_t yields = 1000;
-    /// Called now and then while it sleeps; what it throws leaves post() and take().
+    /// Called now and then, some milliseconds apart; what it throws leaves post() and take().
     std::function<void()> now_and_then;
   };
 

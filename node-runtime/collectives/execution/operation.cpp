@@ -4,7 +4,6 @@
 #include <exception>
 #include <utility>
 
-#include "base/assert.hpp"
 #include "base/process_limits.hpp"
 #include "node-runtime/transport/datatype/datatype.hpp"
 
@@ -33,8 +32,6 @@ Operation::Operation(Task task, std::shared_ptr<const GroupMessages> messages, s
     : messages_(std::move(messages)), number_(number), execution_(std::move(task), *this) {}
 
 void Operation::begin() {
-  const bool is_mine = claim();
-  HEDDLE_CHECK(is_mine, "operation {} begins twice", number_);
   execution_.begin();
   finish_if_over();
   advance(Claim::given_back);

@@ -71,7 +71,7 @@ class Operation final : private Courier, public std::enable_shared_from_this<Ope
   static constexpr std::int32_t tags = std::int32_t{1} << 30U;
 
   [[nodiscard]] std::int64_t number() const { return number_; }
-  /// Once, after make_shared.
+  /// Once, after make_shared. It may have been aborted before.
   void begin();
   [[nodiscard]] bool is_over();
   /// Blocks until it is over; throws what made it fail. Not by the progress thread. Any number of
@@ -118,7 +118,7 @@ class Operation final : private Courier, public std::enable_shared_from_this<Ope
   bool is_finished_ = false;  ///< with the claim
   Doorbell bell_;
   std::mutex mutex_;
-  bool is_claimed_ = false;
+  bool is_claimed_ = true;  ///< by who makes it, until begin() has begun it
   bool is_over_ = false;
   std::vector<End> ended_;
   std::vector<std::int64_t> misfits_;  ///< tickets of messages that do not fit

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "node-runtime/collectives/execution/operation.hpp"
 #include "node-runtime/collectives/schedule/all_gather.hpp"
 #include "node-runtime/collectives/schedule/all_to_all.hpp"
 #include "node-runtime/collectives/schedule/barrier.hpp"
@@ -489,6 +490,48 @@ TEST(Execution, that_has_failed_begins_nothing_more_and_is_over_with_its_last_me
   EXPECT_TRUE(execution.is_over());
   ASSERT_TRUE(execution.failure().has_value());
   EXPECT_STREQ(execution.failure()->what(), "node 2 is lost");
+}
+
+/// One copy, of nothing or of a byte.
+Task copying(std::int64_t count, const std::byte& from, std::byte& to) {
+  Schedule schedule;
+  schedule.steps = {{Step::Kind::copy, 0, {}, {Spot::in_input()}, Spot::in_output(), {}}};
+  Task task;
+  task.schedule = std::make_shared<const CompiledSchedule>(schedule);
+  task.place = [count](std::int32_t) { return BlockPlace{count, 0, 0}; };
+  task.element_bytes = 1;
+  task.input = &from;
+  task.output = &to;
+  return task;
+}
+
+TEST(Operations, that_are_aborted_or_asked_before_they_begin_end_all_the_same) {
+  for (const std::int64_t count : {0, 1}) {
+    const std::byte from{7};
+    std::byte to{0};
+    std::vector<std::int64_t> over;
+    auto messages = std::make_shared<GroupMessages>();
+    messages->over = [&](std::int64_t number, const Error*) { over.push_back(number); };
+    const auto asked = std::make_shared<Operation>(copying(count, from, to), messages, 1);
+    std::vector<std::string> steps;
+    asked->ask_step([&](const std::string& step) { steps.push_back(step); });
+    asked->begin();
+    asked->wait();
+    EXPECT_EQ(to, count == 1 ? from : std::byte{0});
+    EXPECT_LE(steps.size(), 1U);
+    const auto aborted = std::make_shared<Operation>(copying(count, from, to), messages, 2);
+    aborted->abort(Error(ErrorCode::usage, "not this one"));
+    EXPECT_FALSE(aborted->is_over()) << "it has not begun";
+    aborted->begin();
+    EXPECT_TRUE(aborted->is_over());
+    // What had nothing left to do when it was aborted may as well be done.
+    try {
+      aborted->wait();
+    } catch (const Error& error) {
+      EXPECT_STREQ(error.what(), "not this one");
+    }
+    EXPECT_EQ(over, (std::vector<std::int64_t>{1, 2}));
+  }
 }
 
 }  // namespace heddle::collectives
