@@ -83,8 +83,9 @@ struct Wish {
   std::int64_t key = 0;
   std::int64_t channel = 0;  ///< the first that it has not used
   std::int64_t digest = 0;   ///< of what must be the same on all
+  std::int64_t groups = 0;   ///< that its node has
 };
-constexpr std::int64_t wish_numbers = 4;
+constexpr std::int64_t wish_numbers = 5;
 constexpr std::int64_t wrong = -2;  ///< digest of a call that makes no sense
 
 std::shared_ptr<GroupCore> make_member(GroupCore& parent, const Wish& own,
@@ -95,6 +96,10 @@ std::shared_ptr<GroupCore> make_member(GroupCore& parent, const Wish& own,
   std::map<std::int64_t, std::int32_t> colors;
   std::int64_t channel = 0;
   for (const Wish& wish : wishes) {
+    require(wish.groups < GroupCore::groups_max,
+            "a group is made on a node that has {} already, as many as may be; drop handles of "
+            "those that are not used any more",
+            wish.groups);
     require(wish.digest != wrong, "Group::subset: the call of a rank makes no sense");
     require(wish.digest == own.digest, "Group::subset: not all ranks give the same ranks");
     channel = std::max(channel, wish.channel);
@@ -131,7 +136,7 @@ std::shared_ptr<GroupCore> make_member(GroupCore& parent, const Wish& own,
 
 Wish wish_for(std::span<const int> ranks, int own_rank, int size) {
   require(!ranks.empty(), "Group::subset: no rank");
-  Wish own{-1, 0, 0, 0};
+  Wish own{-1, 0, 0, 0, 0};
   std::vector<bool> is_named(static_cast<std::size_t>(size), false);
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     const int rank = ranks[i];
@@ -151,6 +156,7 @@ Wish wish_for(std::span<const int> ranks, int own_rank, int size) {
 std::shared_ptr<GroupCore> make_part(const Group& group, GroupCore& parent, Wish own) {
   // A call that makes no sense here is thrown when all know.
   own.channel = parent.user_messages()->next_channel();
+  own.groups = parent.user_messages()->groups();
   std::vector<Wish> wishes(static_cast<std::size_t>(parent.size()));
   group.all_gather({&own, wish_numbers, Scalar::int64},
                    {wishes.data(), wish_numbers, Scalar::int64}, {.name = "making a group"});
@@ -160,11 +166,11 @@ std::shared_ptr<GroupCore> make_part(const Group& group, GroupCore& parent, Wish
 }  // namespace
 
 Group Group::split(int color, int key) const {
-  return Group(make_part(*this, core(), {color, key, 0, -1}));
+  return Group(make_part(*this, core(), {color, key, 0, -1, 0}));
 }
 
 Group Group::subset(std::span<const int> ranks) const {
-  Wish own{-1, 0, 0, 0};
+  Wish own{-1, 0, 0, 0, 0};
   std::optional<Error> trouble;
   try {
     own = wish_for(ranks, rank(), size());

@@ -48,12 +48,15 @@ GroupCore::GroupCore(std::weak_ptr<UserMessages> messages, Options options)
   own_.over = [this](std::int64_t number, const Error* failure) { over(number, failure); };
   own_.quiet = [this](std::int64_t number, const std::string& step) { quiet(number, step); };
   own_.patience = options_.patience;
+  user_messages()->count_group(1);
 }
 
 /// Nobody has a handle, and no operation is under way.
 GroupCore::~GroupCore() {
-  if (!listening_ || listening_->done()) return;
-  if (const auto messages = messages_.lock()) listening_->cancel();
+  const auto messages = messages_.lock();
+  if (messages == nullptr) return;
+  messages->count_group(-1);
+  if (listening_ && !listening_->done()) listening_->cancel();
 }
 
 std::shared_ptr<UserMessages> GroupCore::user_messages() const {

@@ -68,6 +68,8 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   void set_rates(const CollectiveRates& rates) { planner_.set_rates(rates); }
   [[nodiscard]] std::shared_ptr<UserMessages> user_messages() const;
 
+  /// Groups of a node that there may be.
+  static constexpr std::int32_t groups_max = 256;
   /// Operations that may be under way.
   static constexpr std::int64_t operations_max = Operation::numbers_apart;
 

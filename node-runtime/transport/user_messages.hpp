@@ -79,6 +79,9 @@ class UserMessages {
   [[nodiscard]] std::int32_t next_channel() const {
     return next_channel_.load(std::memory_order_relaxed);
   }
+  /// Groups of this node that there are; counts one more, or one less.
+  [[nodiscard]] std::int32_t groups() const { return groups_.load(std::memory_order_relaxed); }
+  void count_group(std::int32_t change) { groups_.fetch_add(change, std::memory_order_relaxed); }
   void take_channels(std::int32_t end) {
     // Relaxed: groups are made by one thread at a time.
     next_channel_.store(std::max(end, next_channel()), std::memory_order_relaxed);
@@ -142,6 +145,7 @@ class UserMessages {
   bool has_ended_ = false;
   std::atomic<std::int64_t> count_{0};  ///< |requests_| but those of listen()
   std::atomic<std::int32_t> next_channel_{first_group_channel.value()};
+  std::atomic<std::int32_t> groups_{0};
 };
 
 }  // namespace heddle

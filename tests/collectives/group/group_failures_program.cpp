@@ -185,6 +185,20 @@ std::string refusals(Node& node) {
   return fmt::format("{}{}", all, sum_of_ones(group));
 }
 
+/// As many groups as may be, and one more; then others may be made again.
+std::string too_many(Node& node) {
+  const Group world = node.group();
+  std::string refused = "none";
+  {
+    std::vector<Group> groups;
+    for (int k = 0; k < 256; ++k) {
+      const std::string said = heard([&] { groups.push_back(world.split(0, world.rank())); });
+      if (said != "nothing") refused = fmt::format("{} behind {}", said, groups.size());
+    }
+  }
+  return fmt::format("{}; then {}", refused, sum_of_ones(world.split(0, 0)));
+}
+
 int run(const std::string& name) {
   const std::map<std::string, std::function<std::string(Node&)>> cases{
       {"wrong", wrong},
@@ -195,6 +209,7 @@ int run(const std::string& name) {
       {"absent", absent},
       {"beside", beside},
       {"lost", lost},
+      {"too_many", too_many},
       {"refusals", refusals}};
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -86,6 +86,13 @@ TEST(GroupFailures, of_calls_that_do_not_fit_together_tell_all_members_both_call
   }
 }
 
+TEST(GroupFailures, of_a_group_more_than_a_node_may_have_are_told_and_others_may_be_dropped) {
+  expect_told(2, "too_many", [&](int) {
+    return "(2) a group is made on a node that has 256 already*drop handles* behind 255; then sum "
+           "2";
+  });
+}
+
 TEST(GroupFailures, leave_other_groups_as_they_are) {
   for (const int nodes : {2, 3}) {
     expect_told(nodes, "beside", [&](int) { return fmt::format("(2); then sum {}", nodes); });
