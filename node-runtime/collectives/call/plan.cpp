@@ -171,10 +171,13 @@ void Planner::set_places(const Call& call, const Key& key, Task& task) {
   const auto sides = std::make_shared<BothSides>();
   sides->output = CallMemory(of_all(call.outputs, has_blocks_out), has_blocks_out ? ranks : 1,
                              CallMemory::Where::in_place, outputs_);
-  if (call.is_in_place && call.kind == CollectiveKind::all_gather) {
+  // What others get of a reduction for all they have before its result is here. A prefix does not
+  // wait for those who are behind: they may read what is written.
+  const bool may_share =
+      call.kind == CollectiveKind::all_gather || call.kind == CollectiveKind::all_reduce;
+  if (call.is_in_place && may_share) {
     sides->input = sides->output;
   } else if (call.is_in_place) {
-    // What travels to others is read while the result comes in.
     sides->input = CallMemory(of_all(call.outputs, has_blocks_out), has_blocks_out ? ranks : 1,
                               CallMemory::Where::packed, inputs_);
   } else {
