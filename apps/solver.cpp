@@ -224,11 +224,11 @@ void Solver::read(std::uint64_t device_spare) {
     start_factorization();
     try {
       method_->finish_reading();
+      report_.seconds.overlap = reduce(node_, seconds_since(factor_begin_), Reduction::maximum);
     } catch (...) {
       cancel_factorization();
       throw;
     }
-    report_.seconds.overlap = reduce(node_, seconds_since(factor_begin_), Reduction::maximum);
   }
   phase_done("read", report_.seconds.read, begin);
 }
@@ -245,7 +245,12 @@ void Solver::start_factorization() {
                     LivePhase{"factorizing", method_->flops(), "GFLOP/s",
                               [job = *factorization_] { return job.progress(); }},
                     is_watched());
-  factorization_->start();
+  try {
+    factorization_->start();
+  } catch (...) {
+    progress_.reset();
+    throw;
+  }
 }
 
 /// Its matrix is not what it should be, as all nodes know, or this node has failed.
