@@ -16,7 +16,7 @@ struct ToolCommand {
 inline constexpr std::array<ToolCommand, 7> tool_commands{{
     {"tune", "measure this machine, so that tile sizes fit it"},
     {"doctor", "try every transfer between hosts and devices, and say what does not work"},
-    {"bench", "measure messages between two nodes"},
+    {"bench", "measure messages between two nodes, and operations of all"},
     {"analyze", "say what bounded a run, from its trace"},
     {"export", "write a run's trace for other viewers and for tables"},
     {"simulate", "predict a factorization on another machine"},

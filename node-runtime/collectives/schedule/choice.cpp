@@ -98,6 +98,7 @@ class Chooser {
     }
     std::ranges::stable_sort(made_, {}, &CollectiveChoice::seconds);
     CollectiveChoice chosen = made_.front();
+    chosen.considered.clear();
     for (CollectiveChoice& one : made_) {
       chosen.considered.push_back(std::move(one.considered.front()));
     }

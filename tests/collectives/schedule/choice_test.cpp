@@ -67,6 +67,7 @@ TEST(CollectiveChoice, long_reductions_for_all_are_scattered_and_gathered) {
   ASSERT_GT(large.considered.size(), 1U);
   EXPECT_TRUE(std::ranges::is_sorted(large.considered, {}, &CollectiveChoice::Candidate::seconds));
   EXPECT_EQ(large.considered.front().seconds, large.seconds);
+  EXPECT_NE(large.considered[0].text, large.considered[1].text);
 }
 
 TEST(CollectiveChoice, small_blocks_for_all_go_by_few_rounds_and_large_ones_in_pairs) {
