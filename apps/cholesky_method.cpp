@@ -100,13 +100,13 @@ class CholeskyMethod final : public Method {
     begin_warm_up(device_spare);
     input_.begin(*a_, Checked::yes);
     if (keeps_copy_) copying_ = node_.submit(copy_tiles(*copy_, *a_));
-    if (problem_.has_sides()) begin_reading_sides();
+    if (!problem_.has_sides()) return;
+    together(node_, [&] { x_ = right_hand_sides(*a_, problem_.sides()); });
+    input_.begin_sides(*x_);
   }
   void finish_reading() override {
     input_.finish();
     if (copying_) wait_for(*copying_);
-    if (reading_sides_) reading_sides_->finish();
-    reading_sides_.reset();
   }
 
   [[nodiscard]] JobSpec factorization() override {
@@ -159,16 +159,6 @@ class CholeskyMethod final : public Method {
   [[nodiscard]] Verify verify() const { return problem_.wanted().verify; }
   [[nodiscard]] MatrixSpec lower() const {
     return MatrixSpec(layout_, distribution(), Storage::lower);
-  }
-
-  void begin_reading_sides() {
-    MatrixSource* source = nullptr;
-    together(node_, [&] {
-      x_ = right_hand_sides(*a_, problem_.sides());
-      source = &problem_.right_hand_sides();
-    });
-    prepare_reading(*source, *x_);
-    reading_sides_.emplace(*source, *x_, Checked::yes, problem_.sides_name());
   }
 
   void begin_warm_up(std::uint64_t device_spare) {
@@ -269,7 +259,6 @@ class CholeskyMethod final : public Method {
   bool keeps_copy_;  ///< on devices, for verify: auto, if there is room
   std::optional<Matrix<double>> copy_;
   std::optional<Job> copying_;
-  std::optional<MatrixReading> reading_sides_;
   WarmUp warm_up_;
 };
 

@@ -33,11 +33,20 @@ void MatrixInput::begin(const Matrix<double>& a, Checked checked) {
   }
 }
 
+void MatrixInput::begin_sides(const Matrix<double>& sides) {
+  MatrixSource* source = nullptr;
+  together(node_, [&] { source = &problem_.right_hand_sides(); });
+  prepare_reading(*source, sides);
+  reading_sides_.emplace(*source, sides, Checked::yes, problem_.sides_name());
+}
+
 void MatrixInput::finish() {
   if (making_) wait_for(*making_);
   if (reading_) reading_->finish();
+  if (reading_sides_) reading_sides_->finish();
   making_.reset();
   reading_.reset();
+  reading_sides_.reset();
 }
 
 MatrixSpec MatrixInput::passing_spec(const MatrixSpec& a) const {

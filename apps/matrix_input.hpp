@@ -27,7 +27,9 @@ class MatrixInput {
   /// Begins to set all tiles of `a`; of one with Storage::lower, those of a symmetric matrix, with
   /// zeros above the diagonal. Jobs on `a` may be submitted before finish().
   void begin(const Matrix<double>& a, Checked checked);
-  /// Waits for them. Throws as MatrixReading::finish() does. Once.
+  /// The same for the problem's right-hand sides.
+  void begin_sides(const Matrix<double>& sides);
+  /// Waits for what has begun. Throws as MatrixReading::finish() does.
   void finish();
 
   /// For products after the factorization: tiles of a matrix like `a` that pass by, and the matrix
@@ -42,6 +44,7 @@ class MatrixInput {
   MatrixSource* source_ = nullptr;  ///< null: nothing is prepared
   std::optional<Job> making_;       ///< of a generated matrix
   std::optional<MatrixReading> reading_;
+  std::optional<MatrixReading> reading_sides_;
 };
 
 }  // namespace heddle

@@ -142,13 +142,16 @@ class QrMethod final : public Method {
     begin_warm_up(device_spare);
     input_.begin(q_->a, Checked::yes);
     if (keeps_copy_) copying_ = node_.submit(copy_tiles(*copy_, q_->a));
-    if (problem_.has_sides()) begin_reading_sides();
+    if (!problem_.has_sides()) return;
+    together(node_, [&] {
+      b_ = qr_operand(*q_, problem_.sides());
+      x_ = right_hand_sides(q_->r, problem_.sides());
+    });
+    input_.begin_sides(b_->x);
   }
   void finish_reading() override {
     input_.finish();
     if (copying_) wait_for(*copying_);
-    if (reading_sides_) reading_sides_->finish();
-    reading_sides_.reset();
   }
 
   [[nodiscard]] JobSpec factorization() override {
@@ -211,17 +214,6 @@ class QrMethod final : public Method {
     return verify() == Verify::full || problem_.wanted().output.q;
   }
   [[nodiscard]] bool is_tall() const { return problem_.m() > problem_.n(); }
-
-  void begin_reading_sides() {
-    MatrixSource* source = nullptr;
-    together(node_, [&] {
-      b_ = qr_operand(*q_, problem_.sides());
-      x_ = right_hand_sides(q_->r, problem_.sides());
-      source = &problem_.right_hand_sides();
-    });
-    prepare_reading(*source, b_->x);
-    reading_sides_.emplace(*source, b_->x, Checked::yes, problem_.sides_name());
-  }
 
   void begin_warm_up(std::uint64_t device_spare) {
     const QrLayout& cut = cut_.layout;
@@ -373,7 +365,6 @@ class QrMethod final : public Method {
   bool keeps_copy_;  ///< on devices, for verify: auto, if there is room
   std::optional<Matrix<double>> copy_;
   std::optional<Job> copying_;
-  std::optional<MatrixReading> reading_sides_;
   std::optional<QrMatrix> q_;
   std::optional<QrOperand> b_;       ///< right-hand sides, then Q^T b
   std::optional<Matrix<double>> x_;  ///< the solution

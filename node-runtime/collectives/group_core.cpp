@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <fmt/core.h>
-#include <thread>
 
 #include "base/process_limits.hpp"
 
@@ -142,12 +141,7 @@ void GroupCore::run_on_board(const Call& call) {
     board_->run(call, seal_of(call, number));
   } catch (const BoardMisfit& other) {
     misfit(number, other.peer);
-    // The other one answers soon, or not at all.
-    on_board_since_ = std::chrono::steady_clock::now();
-    for (;;) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      look_from_board();
-    }
+    throw what_it_was(number);
   } catch (const std::exception& error) {
     // The others wait for this member's part, unless they know.
     const Error why = as_error(error);
@@ -159,17 +153,27 @@ void GroupCore::run_on_board(const Call& call) {
   on_board_ = 0;
 }
 
+/// Waits until the peer of a misfit has told all members both calls; if it does not soon, this one
+/// tells what it knows.
+Error GroupCore::what_it_was(std::int64_t number) {
+  {
+    std::unique_lock lock(mutex_);
+    if (news_.wait_for(lock, misfit_patience, [this] { return failure_.has_value(); })) {
+      return own_copy(*failure_);
+    }
+  }
+  quiet(number, "");
+  const std::scoped_lock lock(mutex_);
+  return own_copy(*failure_);
+}
+
 /// By the thread that waits at the board, now and then: throws when the group has failed.
 void GroupCore::look_from_board() {
-  bool is_misfit = false;
   {
     const std::scoped_lock lock(mutex_);
     if (failure_) throw own_copy(*failure_);
-    is_misfit = misfits_.contains(on_board_);
   }
-  const auto patience =
-      is_misfit ? std::min(options_.patience, misfit_patience) : options_.patience;
-  if (std::chrono::steady_clock::now() - on_board_since_ > patience) {
+  if (std::chrono::steady_clock::now() - on_board_since_ > options_.patience) {
     quiet(on_board_, "others at the board");
   }
 }
@@ -264,6 +268,7 @@ void GroupCore::fail(const Error& why) {
     const std::scoped_lock lock(mutex_);
     if (failure_) return;
     failure_ = own_copy(why);
+    news_.notify_all();
     for (const auto& [number, operation] : under_way_) {
       if (operation != nullptr) left.push_back(operation);
     }
@@ -361,8 +366,8 @@ void GroupCore::quiet(std::int64_t number, const std::string& step) {
   {
     std::unique_lock lock(mutex_);
     if (failure_) return;
-    states_come_.wait_for(lock, answers_within,
-                          [&] { return std::cmp_equal(states_.size() + 1, size()); });
+    news_.wait_for(lock, answers_within,
+                   [&] { return std::cmp_equal(states_.size() + 1, size()); });
     states_[rank()] = fmt::format("is in it and waits: {}", step);
     for (std::int32_t r = 0; r < size(); ++r) {
       const auto found = states_.find(r);
@@ -469,7 +474,7 @@ void GroupCore::heard(const ControlHeader& header, const std::string& text) {
     case Kind::state: {
       const std::scoped_lock lock(mutex_);
       states_[header.rank] = text;
-      states_come_.notify_all();
+      news_.notify_all();
       return;
     }
   }

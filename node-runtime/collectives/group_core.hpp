@@ -86,7 +86,6 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   /// Where all members are on one host and may map each other's memory, on all of them: from now on
   /// run() has a board. Collective, before other calls.
   void set_up_board();
-  [[nodiscard]] bool has_board() const { return board_ != nullptr; }
 
  private:
   enum class Kind : std::uint8_t { misfit, failed, refused, ask_state, state };
@@ -120,6 +119,7 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   void fail_all(const Error& why);
   void run_on_board(const Call& call);
   void look_from_board();
+  [[nodiscard]] Error what_it_was(std::int64_t number);
   /// A call that was made.
   struct Called {
     std::int64_t number;
@@ -149,7 +149,7 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   std::map<std::int64_t, Rank> misfits_;  ///< operations that a message did not fit: from whom
   std::map<std::int32_t, std::string> states_;       ///< of others, for quiet()
   std::map<std::int64_t, std::string> quiet_steps_;  ///< of operations that quiet() looks into
-  std::condition_variable states_come_;
+  std::condition_variable news_;                     ///< a state has come, or the failure
 };
 
 }  // namespace heddle::collectives

@@ -23,7 +23,7 @@ struct Elements {
   Elements(const Incoming& into);  // NOLINT(google-explicit-constructor)
 };
 
-/// What is told of a call, and costs little to keep.
+/// A short description of a call, cheap to keep, for messages about errors.
 struct CallSummary {
   CollectiveKind kind = CollectiveKind::barrier;
   bool is_rooted = false;

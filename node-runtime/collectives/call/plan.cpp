@@ -7,6 +7,7 @@
 
 #include "base/assert.hpp"
 #include "node-runtime/collectives/call/memory.hpp"
+#include "node-runtime/collectives/execution/seal.hpp"
 #include "node-runtime/collectives/schedule/barrier.hpp"
 #include "node-runtime/collectives/schedule/reduce.hpp"
 #include "node-runtime/collectives/schedule/scan.hpp"
@@ -17,12 +18,6 @@ namespace {
 
 /// Schedules that are kept: a program calls few operations again and again.
 constexpr std::size_t schedules_kept = 256;
-
-std::uint64_t mixed(std::uint64_t a, std::uint64_t b) {
-  std::uint64_t h = (a ^ b) * 0x9e3779b97f4a7c15ULL;
-  h = (h ^ (h >> 32U)) * 0xd6e8feb86659fd93ULL;
-  return h ^ (h >> 32U);
-}
 
 Places on_hosts_of_their_own(std::int32_t size) {
   std::vector<RankPlace> places(static_cast<std::size_t>(size));

@@ -61,7 +61,7 @@ class Planner {
   Rank own_;
   Places places_;
   Levels levels_;
-  /// Of ranks that all exchange directly, where nobody else knows the blocks of a pair.
+  /// One flat level, for operations in which only sender and receiver know the size of a block.
   Levels direct_;
   CollectiveRates rates_;
   p2p::ShapeCache inputs_{false};

@@ -6,20 +6,9 @@
 #include <utility>
 
 #include "base/assert.hpp"
+#include "node-runtime/collectives/execution/seal.hpp"
 
 namespace heddle::collectives {
-namespace {
-
-/// A number that depends on both (of splitmix64).
-std::uint64_t mixed(std::uint64_t a, std::uint64_t b) {
-  std::uint64_t h = a * 0x9e3779b97f4a7c15ULL + b;
-  h = (h ^ (h >> 30U)) * 0xbf58476d1ce4e5b9ULL;
-  h = (h ^ (h >> 27U)) * 0x94d049bb133111ebULL;
-  return h ^ (h >> 31U);
-}
-
-}  // namespace
-
 Execution::Execution(Task task, Courier& courier) : task_(std::move(task)), courier_(courier) {
   HEDDLE_CHECK(task_.fragment_elements >= 1 && task_.in_flight >= 1 && task_.element_bytes >= 0,
                "fragments of {} elements of {} bytes, {} under way", task_.fragment_elements,

@@ -63,7 +63,7 @@ void Operation::wait() {
       last = Clock::now();
       continue;
     }
-    // Who sent what does not fit answers soon, or not at all.
+    // The sender of a message that does not fit answers soon, or not at all.
     const auto patience = has_misfits() ? std::min(messages_->patience, misfit_patience_of_waiter)
                                         : messages_->patience;
     if (messages_->quiet && Clock::now() - last > patience) {

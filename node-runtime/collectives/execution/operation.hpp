@@ -53,8 +53,8 @@ struct GroupMessages {
 /// ends. When it fails, messages that have found no partner are taken back.
 ///
 /// Locks: mutex_ guards the claim, the messages under way, those that have ended and those that do
-/// not fit; it is not held while the execution runs, which only who has the claim does, nor while
-/// the group is told.
+/// not fit; it is not held while the execution runs, which only who has the claim does, nor during
+/// calls of GroupMessages.
 ///
 /// No deadlock: the progress thread never waits here; a waiter waits for the bell alone, which
 /// rings when a message has ended, when the claim is given back, and when it is aborted.

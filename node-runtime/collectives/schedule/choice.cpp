@@ -86,14 +86,14 @@ class Chooser {
         break;
       case CollectiveKind::all_gather:
       case CollectiveKind::reduce_scatter:
-        consider_rounds(query_.ranks - 1, query_.bytes, "");
+        consider_rounds(query_.ranks - 1, query_.bytes);
         break;
       case CollectiveKind::all_to_all:
         consider_all_to_all();
         break;
       case CollectiveKind::scan:
       case CollectiveKind::exclusive_scan:
-        consider_rounds(rounds_of(query_.ranks), query_.bytes, "");
+        consider_rounds(rounds_of(query_.ranks), query_.bytes);
         break;
     }
     std::ranges::stable_sort(made_, {}, &CollectiveChoice::seconds);
@@ -187,12 +187,11 @@ class Chooser {
   }
 
   /// As many rounds of messages of `bytes`, on the slowest level.
-  void consider_rounds(double rounds, double bytes, const std::string& prefix) {
+  void consider_rounds(double rounds, double bytes) {
     CollectiveChoice choice;
     if (overrides_.tree) choice.trees.fill(*overrides_.tree);
     choice.fragment_bytes = bytes;
-    add(choice, rounds * (slowest(bytes) + reduce_seconds(bytes)),
-        prefix.empty() ? std::string("rounds") : prefix);
+    add(choice, rounds * (slowest(bytes) + reduce_seconds(bytes)), "rounds");
   }
 
   void consider_all_reduce() {

@@ -1,6 +1,6 @@
 /// What goes wrong in a group, and what all members hear of it.
 ///
-///   mpiexec -n N group_failures_program CASE
+///   mpiexec -n N group_failures_program CASE [ELEMENTS]
 ///
 /// Each node prints one line: how it went.
 
@@ -33,6 +33,9 @@ std::string heard(const std::function<void()>& call) {
   return "nothing";
 }
 
+/// Elements of the operations below: few are done on the board, many by messages.
+std::int64_t many = 1000;
+
 bool is_last(const Group& group) {
   return group.rank() == group.size() - 1;
 }
@@ -56,8 +59,8 @@ std::string wrong(Node& node) {
 /// The last one alone makes a wrong call, while the others are in it, or have yet to come.
 std::string wrong_on_one(Node& node) {
   const Group group = node.group();
-  std::vector<double> x(1000);
-  const std::int64_t count = is_last(group) ? -1 : 1000;
+  std::vector<double> x(static_cast<std::size_t>(many));
+  const std::int64_t count = is_last(group) ? -1 : many;
   const std::string first = heard([&] {
     group.all_reduce({x.data(), count, Scalar::float64}, ReduceOperation::sum());
   });
@@ -67,8 +70,8 @@ std::string wrong_on_one(Node& node) {
 /// The last one calls something else.
 std::string other_call(Node& node) {
   const Group group = node.group();
-  std::vector<double> x(1000);
-  const Incoming all{x.data(), 1000, Scalar::float64};
+  std::vector<double> x(static_cast<std::size_t>(many));
+  const Incoming all{x.data(), many, Scalar::float64};
   const std::string first = heard([&] {
     is_last(group) ? group.all_reduce(all, ReduceOperation::maximum())
                    : group.all_reduce(all, ReduceOperation::sum());
@@ -80,17 +83,17 @@ std::string other_call(Node& node) {
 /// The last one gives fewer elements, or of another scalar.
 std::string other_count(Node& node) {
   const Group group = node.group();
-  std::vector<double> x(1000);
+  std::vector<double> x(static_cast<std::size_t>(many));
   const std::string first = heard([&] {
-    group.broadcast({x.data(), is_last(group) ? 900 : 1000, Scalar::float64}, 0);
+    group.broadcast({x.data(), is_last(group) ? many - 100 : many, Scalar::float64}, 0);
   });
   return first == "nothing" ? sum_of_ones(group) : first;
 }
 std::string other_scalar(Node& node) {
   const Group group = node.group();
-  std::vector<double> x(1000);
+  std::vector<double> x(static_cast<std::size_t>(many));
   const std::string first = heard([&] {
-    group.broadcast({x.data(), is_last(group) ? 2000 : 1000,
+    group.broadcast({x.data(), is_last(group) ? 2 * many : many,
                      is_last(group) ? Scalar::float32 : Scalar::float64},
                     0);
   });
@@ -105,9 +108,9 @@ std::string absent(Node& node) {
     std::this_thread::sleep_for(std::chrono::seconds(6));
     return sum_of_ones(group);
   }
-  std::vector<double> x(1000);
+  std::vector<double> x(static_cast<std::size_t>(many));
   return heard([&] {
-    group.all_reduce({x.data(), 1000, Scalar::float64}, ReduceOperation::sum());
+    group.all_reduce({x.data(), many, Scalar::float64}, ReduceOperation::sum());
   });
 }
 
@@ -238,6 +241,7 @@ int run(const std::string& name) {
 int main(int argc, char** argv) {
   int provided = 0;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided);
+  if (argc > 2) heddle::many = std::strtoll(argv[2], nullptr, 10);
   const int status = heddle::run(argc > 1 ? argv[1] : "");
   if (status != 0) std::_Exit(0);  // a node has failed: nobody finalizes MPI
   MPI_Finalize();

@@ -51,38 +51,46 @@ TEST(GroupFailures, of_wrong_calls_are_told_before_anything_travels_and_the_grou
   }
 }
 
+/// On the board, and by messages.
+constexpr int sizes[] = {1000, 20000};
+
 TEST(GroupFailures, of_a_call_that_is_wrong_on_one_member_are_told_to_all) {
   for (const int nodes : {2, 4}) {
-    expect_told(nodes, "wrong_on_one", [&](int node) {
-      const std::string why =
-          "all_reduce of -1 elements of float64 with sum: the output has -1 elements*";
-      return node == nodes - 1
-                 ? "(2) " + why
-                 : fmt::format("(2) rank {} refuses operation * of the group: {}", nodes - 1, why);
-    });
+    for (const int size : sizes) {
+      expect_told(nodes, fmt::format("wrong_on_one {}", size), [&](int node) {
+        const std::string why =
+            "all_reduce of -1 elements of float64 with sum: the output has -1 elements*";
+        return node == nodes - 1 ? "(2) " + why
+                                 : fmt::format("(2) rank {} refuses operation * of the group: {}",
+                                               nodes - 1, why);
+      });
+    }
   }
 }
 
 TEST(GroupFailures, of_calls_that_do_not_fit_together_tell_all_members_both_calls) {
   for (const int nodes : {2, 4}) {
-    expect_told(nodes, "other_call", [&](int) {
-      return fmt::format(
-          "(2) operation * of the group: rank * calls all_reduce of 1000 elements of float64 with "
-          "sum, but rank {} calls all_reduce of 1000 elements of float64 with maximum;*; then (2)",
-          nodes - 1);
-    });
-    expect_told(nodes, "other_count", [&](int) {
-      return fmt::format(
-          "(2) * calls broadcast of 1000 elements of float64, root 0, but rank {} "
-          "calls broadcast of 900 elements of float64, root 0;",
-          nodes - 1);
-    });
-    expect_told(nodes, "other_scalar", [&](int) {
-      return fmt::format(
-          "(2) * calls broadcast of 1000 elements of float64, root 0, but rank {} "
-          "calls broadcast of 2000 elements of float32, root 0;",
-          nodes - 1);
-    });
+    for (const int size : sizes) {
+      expect_told(nodes, fmt::format("other_call {}", size), [&](int) {
+        return fmt::format(
+            "(2) operation * of the group: rank * calls all_reduce of {0} elements of float64 with "
+            "sum, but rank {1} calls all_reduce of {0} elements of float64 with maximum;*; then "
+            "(2)",
+            size, nodes - 1);
+      });
+      expect_told(nodes, fmt::format("other_count {}", size), [&](int) {
+        return fmt::format(
+            "(2) * calls broadcast of {} elements of float64, root 0, but rank {} "
+            "calls broadcast of {} elements of float64, root 0;",
+            size, nodes - 1, size - 100);
+      });
+      expect_told(nodes, fmt::format("other_scalar {}", size), [&](int) {
+        return fmt::format(
+            "(2) * calls broadcast of {} elements of float64, root 0, but rank {} "
+            "calls broadcast of {} elements of float32, root 0;",
+            size, nodes - 1, 2 * size);
+      });
+    }
   }
 }
 
@@ -100,11 +108,12 @@ TEST(GroupFailures, leave_other_groups_as_they_are) {
 }
 
 TEST(GroupFailures, of_a_member_that_does_not_call_tell_what_each_one_does) {
-  expect_told(3, "absent", [&](int) {
-    return "(4) nothing has happened for 3 s in operation * all_reduce of 1000 elements of float64 "
-           "with sum;*\n  rank 0 is in it and waits: *\n  rank 1 is in it and waits: *\n  rank 2 "
-           "has not called it; its last one is *, barrier";
-  });
+  for (const int size : sizes)
+    expect_told(3, fmt::format("absent {}", size), [&](int) {
+      return "(4) nothing has happened for 3 s in operation * all_reduce of * elements of float64 "
+             "with sum;*\n  rank 0 is in it and waits: *\n  rank 1 is in it and waits: *\n  rank 2 "
+             "has not called it; its last one is *, barrier";
+    });
 }
 
 TEST(GroupFailures, of_a_lost_node_end_all_operations) {
