@@ -95,6 +95,10 @@ class CollectivesBench {
         one.operation = name;
         one.bytes = has_size ? bytes : 0;
         one.count = one.bytes / 8;
+        if (options.triangles && has_size) {
+          const std::int64_t order = order_of(one);
+          one.bytes = 8 * (order * (order + 1) / 2);
+        }
         cases_.push_back(std::move(one));
         if (!has_size) break;
       }
@@ -224,45 +228,61 @@ class CollectivesBench {
         1, static_cast<std::int64_t>(std::sqrt(2 * static_cast<double>(one.count))));
   }
 
-  /// Every element that comes to this rank.
+  /// Where the doubles of a block lie, in their order, and of the next block the first.
+  struct Layout {
+    std::vector<std::int64_t> places;
+    std::int64_t extent = 0;
+    [[nodiscard]] std::int64_t doubles() const { return static_cast<std::int64_t>(places.size()); }
+    [[nodiscard]] std::size_t at(std::int64_t i) const {
+      return static_cast<std::size_t>(i / doubles() * extent +
+                                      places[static_cast<std::size_t>(i % doubles())]);
+    }
+  };
+  [[nodiscard]] Layout layout_of(const Case& one) const {
+    const std::int64_t rows = options_.triangles ? order_of(one) : one.count;
+    const std::int64_t columns = options_.triangles ? rows : 1;
+    Layout layout{{}, rows * columns};
+    for (std::int64_t c = 0; c < columns; ++c) {
+      for (std::int64_t r = c; r < rows; ++r) layout.places.push_back(c * rows + r);
+    }
+    return layout;
+  }
+
+  /// Every element that comes to this rank, and that nothing else changes.
   void validate(Case& one, const Group& group, const std::function<void()>& call) {
-    if (options_.triangles || one.operation == "barrier") {
-      call();
-      return;
+    if (one.operation == "barrier") return call();
+    const Layout layout = layout_of(one);
+    const std::int64_t n = layout.doubles();
+    const std::int64_t in_blocks = has_blocks(one.operation, true) ? size() : 1;
+    const std::int64_t out_blocks = has_blocks(one.operation, false) ? size() : 1;
+    for (std::int64_t i = 0; i < n * in_blocks; ++i) {
+      buffers_.input[layout.at(i)] = element(rank(), i);
     }
-    const std::int64_t n = one.count;
-    const bool is_list_in = has_blocks(one.operation, true);
-    const bool is_list_out = has_blocks(one.operation, false);
-    for (std::int64_t i = 0; i < n * (is_list_in ? size() : 1); ++i) {
-      buffers_.input[static_cast<std::size_t>(i)] = element(rank(), i);
-    }
-    for (std::int64_t i = 0; i < n * (is_list_out ? size() : 1); ++i) {
-      const bool is_sent = one.operation == "broadcast" && rank() == 0;
-      buffers_.output[static_cast<std::size_t>(i)] = is_sent ? element(0, i) : -1;
-    }
-    call();
+    const auto region = static_cast<std::size_t>(layout.extent * out_blocks);
+    std::fill_n(buffers_.output.begin(), region, -1.0);
+    std::vector<double> expected(region, -1.0);
     const auto sum = [&](std::int64_t i, int ranks) {
       double all = 0;
       for (int r = 0; r < ranks; ++r) all += element(r, i);
       return all;
     };
-    const bool has_result = rank() == 0 || (one.operation != "gather" && one.operation != "reduce");
-    std::int64_t wrong = 0;
-    for (std::int64_t i = 0; has_result && i < n * (is_list_out ? size() : 1); ++i) {
-      double expected = 0;
-      if (one.operation == "broadcast") expected = element(0, i);
-      if (one.operation == "scatter") expected = element(0, rank() * n + i);
-      if (one.operation == "gather" || one.operation == "all_gather") {
-        expected = element(static_cast<int>(i / n), i % n);
-      }
-      if (one.operation == "all_to_all") {
-        expected = element(static_cast<int>(i / n), rank() * n + i % n);
-      }
-      if (one.operation == "reduce" || one.operation == "all_reduce") expected = sum(i, size());
-      if (one.operation == "reduce_scatter") expected = sum(rank() * n + i, size());
-      if (one.operation == "scan") expected = sum(i, rank() + 1);
-      if (buffers_.output[static_cast<std::size_t>(i)] != expected) ++wrong;
+    const std::string& o = one.operation;
+    const auto value = [&](std::int64_t i) {
+      if (o == "broadcast") return element(0, i);
+      if (o == "scatter") return element(0, rank() * n + i);
+      if (o == "gather" || o == "all_gather") return element(static_cast<int>(i / n), i % n);
+      if (o == "all_to_all") return element(static_cast<int>(i / n), rank() * n + i % n);
+      if (o == "reduce_scatter") return sum(rank() * n + i, size());
+      return sum(i, o == "scan" ? rank() + 1 : size());
+    };
+    const bool has_result = rank() == 0 || (o != "gather" && o != "reduce");
+    for (std::int64_t i = 0; has_result && i < n * out_blocks; ++i) {
+      expected[layout.at(i)] = value(i);
+      if (o == "broadcast" && rank() == 0) buffers_.output[layout.at(i)] = value(i);
     }
+    call();
+    const bool is_right = std::equal(expected.begin(), expected.end(), buffers_.output.begin());
+    std::int64_t wrong = is_right ? 0 : 1;
     group.all_reduce({&wrong, 1, Scalar::int64}, ReduceOperation::maximum());
     one.is_right = wrong == 0;
   }

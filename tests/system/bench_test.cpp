@@ -54,8 +54,9 @@ TEST_F(Bench, collectives_validates_all_operations_beside_mpi) {
     }
     EXPECT_EQ(operations.size(), 10U);
   }
-  const Ended triangles = run(on(2, {"bench", "collectives", "--triangles", "--operation",
-                                     "all_reduce", "--bytes-max", "20000", "--seconds", "0"}));
+  const Ended triangles = run(on(2, {"bench", "collectives", "--triangles", "--bytes-max", "200000",
+                                     "--repeat", "1", "--seconds", "0"}));
+  EXPECT_EQ(triangles.out.find("WRONG"), std::string::npos) << triangles.out;
   EXPECT_EQ(triangles.status, 0) << triangles.error;
   const Ended alone_one = run(alone({"bench", "collectives"}));
   EXPECT_EQ(alone_one.status, 2);
