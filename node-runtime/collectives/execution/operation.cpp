@@ -109,6 +109,7 @@ bool Operation::claim() {
 
 void Operation::advance(Claim afterwards) {
   const auto self = shared_from_this();
+  bool ends_now = false;  // is_finished_ is not this thread's to read once the claim is given back
   for (;;) {
     std::vector<End> ended;
     std::optional<Error> abortion;
@@ -125,6 +126,7 @@ void Operation::advance(Claim afterwards) {
       }
       if (ended.empty() && !abortion && questions.empty()) {
         if (is_finished_) {
+          ends_now = true;
           is_over_ = true;
           is_claimed_ = false;
         } else if (afterwards == Claim::given_back) {
@@ -141,12 +143,8 @@ void Operation::advance(Claim afterwards) {
     }
     finish_if_over();
   }
-  if (!is_finished_) {
-    if (afterwards == Claim::given_back) bell_.ring_all();
-    return;
-  }
-  bell_.ring_all();
-  if (!messages_->over) return;
+  if (ends_now || afterwards == Claim::given_back) bell_.ring_all();
+  if (!ends_now || !messages_->over) return;
   messages_->over(number_, execution_.failure() ? &*execution_.failure() : nullptr);
 }
 
