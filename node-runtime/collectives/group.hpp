@@ -12,6 +12,8 @@
 
 namespace heddle {
 
+class Stream;
+
 namespace collectives {
 class GroupCore;
 struct Call;
@@ -56,6 +58,13 @@ class Collective {
 /// Each operation blocks until this rank's part is over, or has a form begin_... that does not. All
 /// ranks use the same form.
 ///
+/// Memory is of the host or of any device of the node, in any mixture of ranks and buffers. With a
+/// stream first, an operation begins behind what the stream has queued, returns at once, and what
+/// is queued behind it waits for its end; no thread waits. The stream is of a device of this node
+/// (Device::create_stream, or adopt_stream() for one of CUDA's), and stays until it has gone on.
+/// Where the operation fails the stream does. Groups that share a stream are called in one order.
+/// On several nodes, or with runtime.messages.device_memory.
+///
 /// Errors: a call that makes no sense throws Error(usage) on all members before anything travels.
 /// Where calls do not fit together, a member does not call for runtime.watchdog_seconds, or its
 /// part fails, the group fails: all its calls throw why. Where a node is lost, all of its groups
@@ -83,33 +92,49 @@ class Group {
     return subset(std::span(ranks.begin(), ranks.size()));
   }
 
+  /// Makes the members' nodes let go of device memory that operations have used, so that it can be
+  /// freed; blocks until they have. Throws Error(usage) while an operation uses it, and for memory
+  /// of no device of this node.
+  void release(const void* memory) const;
+
   void barrier(const CollectiveOptions& options = {}) const;
   [[nodiscard]] Collective begin_barrier(const CollectiveOptions& options = {}) const;
+  void barrier(Stream& stream, const CollectiveOptions& options = {}) const;
 
   /// The root's elements come to all.
   void broadcast(const Incoming& elements, int root, const CollectiveOptions& options = {}) const;
   [[nodiscard]] Collective begin_broadcast(const Incoming& elements, int root,
                                            const CollectiveOptions& options = {}) const;
+  void broadcast(Stream& stream, const Incoming& elements, int root,
+                 const CollectiveOptions& options = {}) const;
 
   /// Block r of the root's input comes to rank r. Others' `from` does not count.
   void scatter(const Outgoing& from, const Incoming& to, int root,
                const CollectiveOptions& options = {}) const;
   [[nodiscard]] Collective begin_scatter(const Outgoing& from, const Incoming& to, int root,
                                          const CollectiveOptions& options = {}) const;
+  void scatter(Stream& stream, const Outgoing& from, const Incoming& to, int root,
+               const CollectiveOptions& options = {}) const;
   void scatter(std::span<const Outgoing> from, const Incoming& to, int root,
                const CollectiveOptions& options = {}) const;
   [[nodiscard]] Collective begin_scatter(std::span<const Outgoing> from, const Incoming& to,
                                          int root, const CollectiveOptions& options = {}) const;
+  void scatter(Stream& stream, std::span<const Outgoing> from, const Incoming& to, int root,
+               const CollectiveOptions& options = {}) const;
 
   /// The elements of rank r become block r of the root's output. Others' `to` does not count.
   void gather(const Outgoing& from, const Incoming& to, int root,
               const CollectiveOptions& options = {}) const;
   [[nodiscard]] Collective begin_gather(const Outgoing& from, const Incoming& to, int root,
                                         const CollectiveOptions& options = {}) const;
+  void gather(Stream& stream, const Outgoing& from, const Incoming& to, int root,
+              const CollectiveOptions& options = {}) const;
   void gather(const Outgoing& from, std::span<const Incoming> to, int root,
               const CollectiveOptions& options = {}) const;
   [[nodiscard]] Collective begin_gather(const Outgoing& from, std::span<const Incoming> to,
                                         int root, const CollectiveOptions& options = {}) const;
+  void gather(Stream& stream, const Outgoing& from, std::span<const Incoming> to, int root,
+              const CollectiveOptions& options = {}) const;
 
   /// The elements of rank r become block r on all ranks; in place they are there on rank r.
   void all_gather(const Outgoing& from, const Incoming& to,
@@ -119,10 +144,15 @@ class Group {
                   const CollectiveOptions& options = {}) const;
   [[nodiscard]] Collective begin_all_gather(const Outgoing& from, const Incoming& to,
                                             const CollectiveOptions& options = {}) const;
+  void all_gather(Stream& stream, const Outgoing& from, const Incoming& to,
+                  const CollectiveOptions& options = {}) const;
   [[nodiscard]] Collective begin_all_gather(const Incoming& all,
                                             const CollectiveOptions& options = {}) const;
+  void all_gather(Stream& stream, const Incoming& all, const CollectiveOptions& options = {}) const;
   [[nodiscard]] Collective begin_all_gather(const Outgoing& from, std::span<const Incoming> to,
                                             const CollectiveOptions& options = {}) const;
+  void all_gather(Stream& stream, const Outgoing& from, std::span<const Incoming> to,
+                  const CollectiveOptions& options = {}) const;
 
   /// Block s of rank r becomes block r of rank s.
   void all_to_all(const Outgoing& from, const Incoming& to,
@@ -131,9 +161,13 @@ class Group {
                   const CollectiveOptions& options = {}) const;
   [[nodiscard]] Collective begin_all_to_all(const Outgoing& from, const Incoming& to,
                                             const CollectiveOptions& options = {}) const;
+  void all_to_all(Stream& stream, const Outgoing& from, const Incoming& to,
+                  const CollectiveOptions& options = {}) const;
   [[nodiscard]] Collective begin_all_to_all(std::span<const Outgoing> from,
                                             std::span<const Incoming> to,
                                             const CollectiveOptions& options = {}) const;
+  void all_to_all(Stream& stream, std::span<const Outgoing> from, std::span<const Incoming> to,
+                  const CollectiveOptions& options = {}) const;
 
   /// The elements of all ranks, put together one by one, come to the root. Others' `to` does not
   /// count.
@@ -142,6 +176,8 @@ class Group {
   [[nodiscard]] Collective begin_reduce(const Outgoing& from, const Incoming& to,
                                         ReduceOperation operation, int root,
                                         const CollectiveOptions& options = {}) const;
+  void reduce(Stream& stream, const Outgoing& from, const Incoming& to, ReduceOperation operation,
+              int root, const CollectiveOptions& options = {}) const;
 
   /// They come to all ranks.
   void all_reduce(const Outgoing& from, const Incoming& to, ReduceOperation operation,
@@ -151,8 +187,12 @@ class Group {
   [[nodiscard]] Collective begin_all_reduce(const Outgoing& from, const Incoming& to,
                                             ReduceOperation operation,
                                             const CollectiveOptions& options = {}) const;
+  void all_reduce(Stream& stream, const Outgoing& from, const Incoming& to,
+                  ReduceOperation operation, const CollectiveOptions& options = {}) const;
   [[nodiscard]] Collective begin_all_reduce(const Incoming& all, ReduceOperation operation,
                                             const CollectiveOptions& options = {}) const;
+  void all_reduce(Stream& stream, const Incoming& all, ReduceOperation operation,
+                  const CollectiveOptions& options = {}) const;
 
   /// Block r of them comes to rank r. With `counts`, of each rank, `from` has all blocks.
   void reduce_scatter(const Outgoing& from, const Incoming& to, ReduceOperation operation,
@@ -163,10 +203,15 @@ class Group {
   [[nodiscard]] Collective begin_reduce_scatter(const Outgoing& from, const Incoming& to,
                                                 ReduceOperation operation,
                                                 const CollectiveOptions& options = {}) const;
+  void reduce_scatter(Stream& stream, const Outgoing& from, const Incoming& to,
+                      ReduceOperation operation, const CollectiveOptions& options = {}) const;
   [[nodiscard]] Collective begin_reduce_scatter(const Outgoing& from, const Incoming& to,
                                                 std::span<const std::int64_t> counts,
                                                 ReduceOperation operation,
                                                 const CollectiveOptions& options = {}) const;
+  void reduce_scatter(Stream& stream, const Outgoing& from, const Incoming& to,
+                      std::span<const std::int64_t> counts, ReduceOperation operation,
+                      const CollectiveOptions& options = {}) const;
 
   /// Those of ranks 0 to r come to rank r; with exclusive_scan those of ranks before r, and rank
   /// 0's output stays as it is.
@@ -179,15 +224,22 @@ class Group {
   [[nodiscard]] Collective begin_scan(const Outgoing& from, const Incoming& to,
                                       ReduceOperation operation,
                                       const CollectiveOptions& options = {}) const;
+  void scan(Stream& stream, const Outgoing& from, const Incoming& to, ReduceOperation operation,
+            const CollectiveOptions& options = {}) const;
   [[nodiscard]] Collective begin_scan(const Incoming& all, ReduceOperation operation,
                                       const CollectiveOptions& options = {}) const;
+  void scan(Stream& stream, const Incoming& all, ReduceOperation operation,
+            const CollectiveOptions& options = {}) const;
   [[nodiscard]] Collective begin_exclusive_scan(const Outgoing& from, const Incoming& to,
                                                 ReduceOperation operation,
                                                 const CollectiveOptions& options = {}) const;
+  void exclusive_scan(Stream& stream, const Outgoing& from, const Incoming& to,
+                      ReduceOperation operation, const CollectiveOptions& options = {}) const;
 
  private:
   [[nodiscard]] collectives::GroupCore& core() const;
   [[nodiscard]] Collective begin(const collectives::Call& call) const;
+  void begin_on(const collectives::Call& call, Stream& stream) const;
 
   std::shared_ptr<collectives::GroupCore> core_;
 };

@@ -17,6 +17,8 @@
 #include "node-runtime/collectives/call/plan.hpp"
 #include "node-runtime/collectives/execution/operation.hpp"
 #include "node-runtime/collectives/host_board.hpp"
+#include "node-runtime/collectives/node_devices.hpp"
+#include "node-runtime/collectives/waiting_streams.hpp"
 #include "node-runtime/transport/user_messages.hpp"
 
 namespace heddle::collectives {
@@ -66,7 +68,8 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   [[nodiscard]] const Planner& planner() const { return planner_; }
   /// Between calls of the first thread.
   void set_rates(const CollectiveRates& rates) { planner_.set_rates(rates); }
-  [[nodiscard]] std::shared_ptr<UserMessages> user_messages() const;
+  /// Throws Error(usage) when the node has ended.
+  [[nodiscard]] std::shared_ptr<UserMessages> user_messages() const { return devices_.messages(); }
 
   /// Groups of a node that there may be.
   static constexpr std::int32_t groups_max = 256;
@@ -79,7 +82,10 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   };
   /// Begins an operation. Throws Error(usage) for a call that makes no sense here, that another
   /// member has refused, and when operations_max are under way; what has made the group fail.
-  [[nodiscard]] Begun begin(const Call& call);
+  /// On a `stream`: it begins behind what the stream has queued, and what is queued from now on
+  /// waits for it; throws Error(usage), too, for a stream of no device of this node's, and for an
+  /// operation without a form for it.
+  [[nodiscard]] Begun begin(const Call& call, Stream* stream = nullptr);
   /// Does one, and waits: small ones on the board, if there is one. Throws likewise, and what made
   /// it fail.
   void run(const Call& call);
@@ -118,6 +124,7 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   void fail(const Error& why);
   void fail_all(const Error& why);
   void run_on_board(const Call& call);
+  [[nodiscard]] std::optional<p2p::LaneId> lane_for(const Call& call, const Stream* stream) const;
   void look_from_board();
   [[nodiscard]] Error what_it_was(std::int64_t number);
   /// A call that was made.
@@ -131,9 +138,10 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   [[nodiscard]] Called* find_call(std::int64_t number);
   [[nodiscard]] std::string call_of(std::int64_t number);
 
-  std::weak_ptr<UserMessages> messages_;
   Options options_;
+  NodeDevices devices_;
   Planner planner_;
+  WaitingStreams streams_;
   GroupMessages own_;
   mutable std::mutex mutex_;
   std::int64_t next_ = 1;

@@ -28,8 +28,18 @@ bool posts_all_blocks(CollectiveKind kind) {
 }  // namespace
 
 HostBoard::HostBoard(p2p::HostRegion memory, std::int32_t members, std::int32_t own,
-                     Board::Patience patience)
-    : memory_(std::move(memory)), board_(memory_.window(), members, own, std::move(patience)) {}
+                     Board::Patience patience, RankDevices& devices)
+    : memory_(std::move(memory)),
+      board_(memory_.window(), members, own, std::move(patience)),
+      devices_(devices) {}
+
+void HostBoard::bring(const CallMemory& memory) const {
+  memory.needs_devices() ? devices_.run(memory.packing()) : memory.pack_all();
+}
+
+void HostBoard::take_back(const CallMemory& memory) const {
+  memory.needs_devices() ? devices_.run(memory.unpacking()) : memory.unpack_all();
+}
 
 bool HostBoard::takes(const Call& call) const {
   if (call.is_listed || !call.counts.empty() || call.options.algorithm != "auto" ||
@@ -79,7 +89,8 @@ CallMemory HostBoard::memory_of(const std::vector<Elements>& list, const Call& c
   const std::int32_t blocks = call.has_blocks(side) ? board_.members() : 1;
   std::vector<Elements> all = list;
   for (Elements& one : all) one.count *= blocks;
-  return {all, blocks, CallMemory::Where::in_place, side == Side::input ? inputs_ : outputs_};
+  return {all, blocks, CallMemory::Where::in_place, side == Side::input ? inputs_ : outputs_,
+          Home{&devices_}};
 }
 
 void HostBoard::check_types(const Call& call) {
@@ -105,7 +116,7 @@ void HostBoard::run(const Call& call, std::uint64_t seal) {
     const bool is_gathered_in_place = call.is_in_place && call.kind == CollectiveKind::all_gather;
     shown = in.block(is_gathered_in_place ? own : 0);
     if (in_has_blocks && !is_gathered_in_place) shown.bytes *= members;
-    in.pack_all();
+    bring(in);
   }
   CallMemory::Block known = shown;
   if (!has_in && !call.outputs.empty()) known = out.block(0);
@@ -165,7 +176,7 @@ void HostBoard::run(const Call& call, std::uint64_t seal) {
       reduce(call, 0, own, 0, out.block(0).bytes, at(out, 0), digest);
       break;
   }
-  out.unpack_all();
+  take_back(out);
 }
 
 }  // namespace heddle::collectives

@@ -20,15 +20,16 @@ struct BoardMisfit {
 };
 
 /// Small operations of a group whose members are all on one host: the calling thread does them by
-/// the board alone, without MPI, endpoint or progress thread. Reductions have the order of all
+/// the board alone, without MPI, endpoint or progress thread; elements in device memory are brought
+/// to the host before and back behind, by the lanes of messages. Reductions have the order of all
 /// others (decision 035): each member that wants the result reduces all inputs.
 ///
 /// Thread: one at a time, in the same order on all members.
 class HostBoard {
  public:
-  /// `memory`: mapped by all members.
+  /// `memory`: mapped by all members. `devices` of this member's node outlive it.
   HostBoard(p2p::HostRegion memory, std::int32_t members, std::int32_t own,
-            Board::Patience patience);
+            Board::Patience patience, RankDevices& devices);
 
   /// What members() need.
   [[nodiscard]] static std::size_t bytes_for(std::int32_t members) {
@@ -50,8 +51,12 @@ class HostBoard {
   void reduce(const Call& call, std::int32_t first, std::int32_t end, std::int64_t begin,
               std::int64_t bytes, std::byte* to, std::uint64_t digest);
 
+  void bring(const CallMemory& memory) const;
+  void take_back(const CallMemory& memory) const;
+
   p2p::HostRegion memory_;
   Board board_;
+  RankDevices& devices_;
   p2p::ShapeCache inputs_{false};
   p2p::ShapeCache outputs_{true};
 };

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -233,6 +234,14 @@ class Stream {
   /// `event` belongs to a device of the same backend or was opened from another process.
   virtual void wait(const Event& event) = 0;
 
+  /// Operations queued from now on start when `word` is at least `value`. The word is host memory
+  /// that this device allocated or registered; whoever raises it, by a store with release order,
+  /// does so without waiting for this stream. Nothing is started to look at it: on a GPU the stream
+  /// itself waits, with the hardware queue that it shares with other streams. Throws Error(usage)
+  /// where streams of this process may have to share queues, since the one that is behind such a
+  /// wait could be the one that it waits for.
+  virtual void await_word(const std::atomic<std::uint64_t>& word, std::uint64_t value) = 0;
+
   /// Blocks until the stream is empty. Throws Error if it has failed.
   virtual void synchronize() = 0;
 
@@ -302,6 +311,10 @@ class Device {
       StreamPriority priority = StreamPriority::normal, Notifier* notifier = nullptr) = 0;
   [[nodiscard]] virtual std::unique_ptr<Event> create_event(
       EventTiming timing = EventTiming::on) = 0;
+  /// The program's own stream on this device (a cudaStream_t) as one of ours. It stays the
+  /// program's, which destroys it later than the result; then it need not have finished. Throws
+  /// Error(usage) where the backend has no native streams, or the stream is of another device.
+  [[nodiscard]] virtual std::unique_ptr<Stream> adopt_stream(void* native) = 0;
 
   /// Whether streams of this device can copy to and from memory of `other`; otherwise the owner
   /// stages through the host.

@@ -93,6 +93,7 @@ class PooledDevice : public Device {
 
   // Relaxed: the counters order no other memory.
   void stream_destroyed() { streams_.fetch_sub(1, std::memory_order_relaxed); }
+  [[nodiscard]] std::uint32_t streams() const { return streams_.load(std::memory_order_relaxed); }
   void event_created() { events_.fetch_add(1, std::memory_order_relaxed); }
   void event_destroyed() { events_.fetch_sub(1, std::memory_order_relaxed); }
 

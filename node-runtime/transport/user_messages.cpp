@@ -26,7 +26,9 @@ UserMessages::UserMessages(p2p::Endpoint& endpoint, std::int32_t node, std::int3
       node_(node),
       nodes_(nodes),
       options_(options),
-      devices_(devices.begin(), devices.end()) {
+      devices_(devices.begin(), devices.end()),
+      scratch_(devices),
+      stream_words_(devices) {
   if (options.device_bytes == 0) return;
   for (Device* device : devices) {
     parts_.push_back(std::make_unique<DevicePart>(*device, options.device_bytes));
@@ -140,6 +142,28 @@ p2p::Request UserMessages::listen(const p2p::Incoming& room, std::int32_t tag, p
         return endpoint_.receive(room, {p2p::Pattern::any_source, tag, on}, std::move(end));
       },
       std::move(on_end), 0);
+}
+
+p2p::Request UserMessages::work(p2p::DeviceWork work, p2p::OnEnd on_end) {
+  return begin([&](p2p::OnEnd end) { return endpoint_.work(std::move(work), std::move(end)); },
+               std::move(on_end));
+}
+
+p2p::Request UserMessages::refer(std::shared_ptr<p2p::Referral> referral, p2p::OnEnd on_end) {
+  return begin([&](p2p::OnEnd end) { return endpoint_.refer(std::move(referral), std::move(end)); },
+               std::move(on_end));
+}
+
+std::optional<p2p::LaneId> UserMessages::lane_of(const void* memory, std::int64_t bytes) const {
+  check_place(memory);
+  return options_.takes_device_memory ? endpoint_.lane_of(memory, bytes) : std::nullopt;
+}
+
+std::optional<p2p::LaneId> UserMessages::lane_of(const Device& device) const {
+  if (!options_.takes_device_memory) return std::nullopt;
+  const auto found = std::ranges::find(devices_, &device);
+  if (found == devices_.end()) return std::nullopt;
+  return p2p::LaneId{static_cast<std::int32_t>(found - devices_.begin())};
 }
 
 p2p::Request UserMessages::release(const void* address) {

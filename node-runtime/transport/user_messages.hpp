@@ -15,7 +15,9 @@
 
 #include "node-runtime/device/device.hpp"
 #include "node-runtime/transport/arena.hpp"
+#include "node-runtime/transport/device_scratch.hpp"
 #include "node-runtime/transport/p2p/endpoint.hpp"
+#include "node-runtime/transport/stream_words.hpp"
 
 namespace heddle {
 
@@ -86,6 +88,10 @@ class UserMessages {
     // Relaxed: groups are made by one thread at a time.
     next_channel_.store(std::max(end, next_channel()), std::memory_order_relaxed);
   }
+  /// Work of a device for heddle's own operations, and references to device memory; `on_end` as
+  /// above.
+  [[nodiscard]] p2p::Request work(p2p::DeviceWork work, p2p::OnEnd on_end);
+  [[nodiscard]] p2p::Request refer(std::shared_ptr<p2p::Referral> referral, p2p::OnEnd on_end);
   [[nodiscard]] p2p::Request release(const void* address);
   /// Blocks until a request is over; throws what made it fail.
   p2p::Status wait(const p2p::Request& request);
@@ -93,6 +99,22 @@ class UserMessages {
   void drive() const {
     if (options_.drive) options_.drive();
   }
+
+  /// Nobody moves messages but those who wait for them.
+  [[nodiscard]] bool is_driven() const { return options_.drive != nullptr; }
+
+  /// The lane of the device that has the memory; nullopt: host memory. Throws Error(usage) for
+  /// device memory where messages take none.
+  [[nodiscard]] std::optional<p2p::LaneId> lane_of(const void* memory, std::int64_t bytes) const;
+  /// The lane of a device of this node; nullopt: messages take none of its memory, or it is
+  /// another's.
+  [[nodiscard]] std::optional<p2p::LaneId> lane_of(const Device& device) const;
+  [[nodiscard]] Device& device(p2p::LaneId lane) const {
+    return *devices_[static_cast<std::size_t>(lane.value())];
+  }
+  [[nodiscard]] bool takes_device_memory() const { return options_.takes_device_memory; }
+  [[nodiscard]] DeviceScratch& scratch() { return scratch_; }
+  [[nodiscard]] StreamWords& stream_words() { return stream_words_; }
 
   [[nodiscard]] std::byte* allocate(std::int32_t device, std::size_t bytes);
   void free(std::int32_t device, const std::byte* address);
@@ -137,6 +159,8 @@ class UserMessages {
   const std::int32_t nodes_;
   const Options options_;
   const std::vector<Device*> devices_;
+  DeviceScratch scratch_;
+  StreamWords stream_words_;
   std::vector<std::unique_ptr<DevicePart>> parts_;  ///< by device; null: no memory is reserved
   mutable std::mutex mutex_;
   std::map<std::int64_t, std::optional<p2p::Request>> requests_;  ///< under way; none: beginning

@@ -36,6 +36,7 @@ class MemoryDevice final : public PooledDevice {
     return nullptr;
   }
   [[nodiscard]] std::unique_ptr<Event> create_event(EventTiming) override { return nullptr; }
+  [[nodiscard]] std::unique_ptr<Stream> adopt_stream(void*) override { return nullptr; }
   [[nodiscard]] bool can_access_peer(const Device&) const override { return false; }
   [[nodiscard]] IpcMemoryHandle export_memory(const void* address) override {
     return handle_of(address);

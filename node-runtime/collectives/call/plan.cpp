@@ -48,14 +48,32 @@ std::uint64_t seal_of(const Call& call, std::int64_t number) {
   return std::max<std::uint64_t>(1, seal);
 }
 
-Planner::Planner(Rank own, Places places, const CollectiveRates& rates)
+Planner::Planner(Rank own, Places places, const CollectiveRates& rates, RankDevices* devices)
     : own_(own),
       places_(std::move(places)),
       levels_(places_),
       direct_(on_hosts_of_their_own(places_.size())),
-      rates_(rates) {}
+      rates_(rates),
+      devices_(devices) {}
 
-Planner::Planned Planner::plan(const Call& call, std::int64_t number) {
+Home Planner::home_of(const Call& call) const {
+  Home home{devices_};
+  if (devices_ == nullptr) return home;
+  for (const std::vector<Elements>* list : {&call.outputs, &call.inputs}) {
+    for (const Elements& one : *list) {
+      if (one.count == 0 || one.type.size() == 0) continue;
+      const std::byte* const first = one.memory + one.type.true_lower_bound();
+      home.lane = devices_->lane_of(first, one.count * one.type.size());
+      if (!home.lane) continue;
+      const DeviceBackend backend = devices_->device(*home.lane).info().backend;
+      if (call.reduces() && !call.operation.has_device_form(backend)) home.lane.reset();
+      return home;
+    }
+  }
+  return home;
+}
+
+Planner::Planned Planner::plan(const Call& call, std::int64_t number, bool is_gated) {
   const std::int32_t ranks = places_.size();
   const bool is_direct = call.is_listed && call.kind != CollectiveKind::all_gather;
   CollectiveQuery query;
@@ -84,7 +102,8 @@ Planner::Planned Planner::plan(const Call& call, std::int64_t number) {
   if (call.reduces())
     task.scalar = scalar_of(call.inputs.empty() ? call.outputs.front() : call.inputs.front(), call);
   task.element_bytes = call.kind == CollectiveKind::barrier ? 0 : size_of(task.scalar);
-  set_places(call, key, task);
+  const Home home = home_of(call);
+  set_places(call, key, home, is_gated, task);
 
   std::int64_t longest = 1;
   for (const Step& step : task.schedule->schedule().steps) {
@@ -99,8 +118,19 @@ Planner::Planned Planner::plan(const Call& call, std::int64_t number) {
   const auto slot_bytes = static_cast<std::size_t>(task.schedule->schedule().slots) *
                           static_cast<std::size_t>(task.fragment_elements * task.element_bytes) *
                           static_cast<std::size_t>(task.in_flight);
+  if (home.lane) {
+    task.lane = home.lane;
+    task.scratch = [devices = devices_, lane = *home.lane](std::int64_t bytes) {
+      return devices->scratch(lane, bytes);
+    };
+  }
   if (slot_bytes > 0) {
-    task.own_slots = std::make_shared_for_overwrite<std::byte[]>(slot_bytes);  // NOLINT
+    if (home.lane) {
+      task.own_slots = task.scratch(static_cast<std::int64_t>(slot_bytes));
+    } else {
+      const auto made = std::make_shared_for_overwrite<std::byte[]>(slot_bytes);  // NOLINT
+      task.own_slots = {made, made.get()};
+    }
     task.slots = task.own_slots.get();
   }
 
@@ -152,7 +182,8 @@ Schedule Planner::make(const Key& key) const {
 }
 
 /// Where blocks are in the task's memory, in elements of task.element_bytes.
-void Planner::set_places(const Call& call, const Key& key, Task& task) {
+void Planner::set_places(const Call& call, const Key& key, const Home& home, bool is_gated,
+                         Task& task) {
   const std::int32_t ranks = places_.size();
   const std::int32_t own = own_.value();
   const std::int64_t unit = std::max<std::int64_t>(1, task.element_bytes);
@@ -165,7 +196,7 @@ void Planner::set_places(const Call& call, const Key& key, Task& task) {
   };
   const auto sides = std::make_shared<BothSides>();
   sides->output = CallMemory(of_all(call.outputs, has_blocks_out), has_blocks_out ? ranks : 1,
-                             CallMemory::Where::in_place, outputs_);
+                             CallMemory::Where::in_place, outputs_, home);
   // What others get of a reduction for all they have before its result is here. A prefix does not
   // wait for those who are behind: they may read what is written.
   const bool may_share =
@@ -174,19 +205,25 @@ void Planner::set_places(const Call& call, const Key& key, Task& task) {
     sides->input = sides->output;
   } else if (call.is_in_place) {
     sides->input = CallMemory(of_all(call.outputs, has_blocks_out), has_blocks_out ? ranks : 1,
-                              CallMemory::Where::packed, inputs_);
+                              CallMemory::Where::packed, inputs_, home);
   } else {
     sides->input = CallMemory(of_all(call.inputs, has_blocks_in), has_blocks_in ? ranks : 1,
-                              CallMemory::Where::in_place, inputs_);
+                              CallMemory::Where::in_place, inputs_, home);
   }
   // The first rank has nothing before it.
   const bool gives_output = call.kind != CollectiveKind::exclusive_scan || own != 0;
-  sides->input.pack_all();
   task.input = sides->input.base();
   task.output = sides->output.base();
-  task.finish = [sides, gives_output] {
-    if (gives_output) sides->output.unpack_all();
-  };
+  if (is_gated || sides->input.needs_devices()) {
+    task.before = sides->input.packing();
+  } else {
+    sides->input.pack_all();
+  }
+  if (gives_output && sides->output.needs_devices()) {
+    task.after = sides->output.unpacking();
+  } else if (gives_output) {
+    task.finish = [sides] { sides->output.unpack_all(); };
+  }
 
   using Where = CallMemory::Block;
   const auto in = [sides](std::int32_t b) { return sides->input.block(b); };

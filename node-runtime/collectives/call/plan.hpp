@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "node-runtime/collectives/call/call.hpp"
+#include "node-runtime/collectives/call/memory.hpp"
 #include "node-runtime/collectives/execution/execution.hpp"
 #include "node-runtime/collectives/schedule/choice.hpp"
 #include "node-runtime/collectives/schedule/levels.hpp"
@@ -24,17 +25,22 @@ namespace heddle::collectives {
 /// Thread: any.
 class Planner {
  public:
-  /// `rates` are the same on all ranks.
-  Planner(Rank own, Places places, const CollectiveRates& rates);
+  /// `rates` are the same on all ranks. `devices` of this rank's node outlive it; null: none.
+  Planner(Rank own, Places places, const CollectiveRates& rates, RankDevices* devices = nullptr);
 
   struct Planned {
     Task task;
     CollectiveChoice choice;
   };
   /// The call has been checked. `number`: of the operation; ranks whose calls differ, or have
-  /// another number, seal their messages differently. Packs inputs that do not lie in one piece.
-  /// Throws Error(usage) for an algorithm that there is not.
-  [[nodiscard]] Planned plan(const Call& call, std::int64_t number);
+  /// another number, seal their messages differently. Packs inputs that do not lie in one piece, or
+  /// lets the task do it: where devices are needed for it, and where it is `gated`, begun before
+  /// the input is there. Throws Error(usage) for an algorithm that there is not, and Device's
+  /// errors.
+  [[nodiscard]] Planned plan(const Call& call, std::int64_t number, bool is_gated = false);
+  /// Where a call's elements are while its steps run: on the device of one of its buffers, if one
+  /// has it, unless a reduction has no form for devices.
+  [[nodiscard]] Home home_of(const Call& call) const;
 
   [[nodiscard]] const CollectiveRates& rates() const { return rates_; }
   /// Before the first call.
@@ -56,7 +62,7 @@ class Planner {
 
   [[nodiscard]] std::shared_ptr<const CompiledSchedule> schedule_of(const Key& key);
   [[nodiscard]] Schedule make(const Key& key) const;
-  void set_places(const Call& call, const Key& key, Task& task);
+  void set_places(const Call& call, const Key& key, const Home& home, bool is_gated, Task& task);
 
   Rank own_;
   Places places_;
@@ -64,6 +70,7 @@ class Planner {
   /// One flat level, for operations in which only sender and receiver know the size of a block.
   Levels direct_;
   CollectiveRates rates_;
+  RankDevices* devices_;
   p2p::ShapeCache inputs_{false};
   p2p::ShapeCache outputs_{true};
   std::mutex mutex_;

@@ -7,8 +7,18 @@
 
 #include "base/assert.hpp"
 #include "node-runtime/collectives/execution/seal.hpp"
+#include "node-runtime/collectives/reduce/device_reduction.hpp"
 
 namespace heddle::collectives {
+
+void Courier::work(p2p::DeviceWork, std::int64_t ticket) {
+  HEDDLE_CHECK(false, "work {} of a device, of a courier that has none", ticket);
+}
+
+void Courier::refer(std::shared_ptr<p2p::Referral>, std::int64_t ticket) {
+  HEDDLE_CHECK(false, "a reference {} to device memory, of a courier that has none", ticket);
+}
+
 Execution::Execution(Task task, Courier& courier) : task_(std::move(task)), courier_(courier) {
   HEDDLE_CHECK(task_.fragment_elements >= 1 && task_.in_flight >= 1 && task_.element_bytes >= 0,
                "fragments of {} elements of {} bytes, {} under way", task_.fragment_elements,
@@ -25,12 +35,75 @@ Execution::Execution(Task task, Courier& courier) : task_(std::move(task)), cour
 }
 
 bool Execution::is_over() const {
-  return messages_ == 0 && (failure_.has_value() || first_ == fragment_count_);
+  return messages_ == 0 && (failure_.has_value() || phase_ == Phase::over);
 }
 
 void Execution::begin() {
-  open_fragments();
-  run_ready();
+  go_on();
+}
+
+/// Whatever ends meanwhile, by this thread, is seen before this returns.
+void Execution::go_on() {
+  if (std::exchange(is_going_on_, true)) return;
+  const auto enter = [this](Phase phase) {
+    phase_ = phase;
+    stage_ = 0;
+    return true;
+  };
+  bool goes_on = true;
+  while (goes_on && !failure_) {
+    switch (phase_) {
+      case Phase::before:
+        goes_on = next_stage(task_.before);
+        if (!goes_on || stage_ <= task_.before.size()) break;
+        enter(Phase::steps);
+        if (task_.has_all && task_.has_all()) first_ = next_ = fragment_count_;
+        open_fragments();
+        break;
+      case Phase::steps:
+        run_ready();
+        goes_on = first_ == fragment_count_ && !failure_ && enter(Phase::after);
+        break;
+      case Phase::after:
+        goes_on = next_stage(task_.after);
+        if (goes_on && stage_ > task_.after.size()) enter(Phase::over);
+        break;
+      case Phase::over:
+        goes_on = false;
+        break;
+    }
+  }
+  is_going_on_ = false;
+}
+
+/// Begins the stage whose turn it is, unless the one before is under way: then false. Behind the
+/// last one `stage_` is beyond them.
+bool Execution::next_stage(const std::vector<Stage>& stages) {
+  if (chores_left_ > 0) return false;
+  if (stage_ >= stages.size()) {
+    stage_ = stages.size() + 1;
+    return true;
+  }
+  const Stage& stage = stages[stage_++];
+  chores_left_ = static_cast<std::int32_t>(stage.size());
+  messages_ += chores_left_;
+  // An exception leaves those that have not begun.
+  std::int32_t left = chores_left_;
+  try {
+    for (std::size_t k = 0; k < stage.size(); ++k) {
+      const bool is_over = stage[k].begin(courier_, -1 - static_cast<std::int64_t>(k));
+      --left;
+      if (!is_over) continue;
+      --chores_left_;
+      --messages_;
+    }
+  } catch (...) {
+    chores_left_ -= left;
+    messages_ -= left;
+    is_going_on_ = false;
+    throw;
+  }
+  return true;
 }
 
 void Execution::open_fragments() {
@@ -53,9 +126,14 @@ void Execution::open_fragments() {
 /// Deeds may end while they begin, by this thread, and make others ready.
 void Execution::run_ready() {
   if (std::exchange(is_running_, true)) return;
-  for (std::size_t k = 0; k < ready_.size() && !failure_; ++k) {
-    const Ready next = ready_[k];
-    start(next.fragment, next.deed);
+  try {
+    for (std::size_t k = 0; k < ready_.size() && !failure_; ++k) {
+      const Ready next = ready_[k];
+      start(next.fragment, next.deed);
+    }
+  } catch (...) {
+    is_running_ = is_going_on_ = false;
+    throw;
   }
   ready_.clear();
   is_running_ = false;
@@ -67,7 +145,8 @@ void Execution::start(std::int64_t fragment, std::int32_t deed) {
       task_.schedule->step(task_.schedule->deeds()[static_cast<std::size_t>(deed)].first);
   const bool is_message = first.kind == Step::Kind::send || first.kind == Step::Kind::receive;
   if (is_message && start_message(fragment, deed)) return;
-  if (!is_message) run_step(first, fragment);
+  if (!is_message && task_.lane && start_work(fragment, deed)) return;
+  if (!is_message && !task_.lane) run_step(first, fragment);
   finish(fragment, deed);
 }
 
@@ -89,14 +168,99 @@ bool Execution::start_message(std::int64_t fragment, std::int32_t deed) {
     pieces.push_back(bytes(is_send ? step.from.front() : step.to, step.block, fragment));
   }
   if (pieces.empty()) return false;
-  ++messages_;
   const std::int64_t ticket = ticket_of(fragment, deed);
+  if (task_.lane && pieces.size() > 1) {
+    start_gathered({nullptr, std::move(pieces), first.peer, name, is_send, false}, ticket);
+    return true;
+  }
+  ++messages_;
   if (!is_send) {
     courier_.receive(first.peer, name, pieces, ticket);
     return true;
   }
   const std::vector<std::span<const std::byte>> sent(pieces.begin(), pieces.end());
   courier_.send(first.peer, name, sent, ticket);
+  return true;
+}
+
+void Execution::start_gathered(Gathered gathered, std::int64_t ticket) {
+  std::size_t bytes = 0;
+  for (const std::span<std::byte> piece : gathered.pieces) bytes += piece.size();
+  gathered.memory = task_.scratch(static_cast<std::int64_t>(bytes));
+  ++messages_;
+  const Gathered& kept = gathered_[ticket] = std::move(gathered);
+  if (kept.is_send) return move(kept, ticket);
+  const std::span<std::byte> whole(kept.memory.get(), bytes);
+  // The courier may report the end at once, and then `kept` is gone.
+  courier_.receive(Rank(kept.peer), Courier::Name(kept.name), std::array{whole}, ticket);
+}
+
+bool Execution::continue_gathered(std::int64_t ticket) {
+  const auto found = gathered_.find(ticket);
+  if (found == gathered_.end()) return false;
+  Gathered& gathered = found->second;
+  if (gathered.is_half_done) {
+    gathered_.erase(found);
+    return false;
+  }
+  gathered.is_half_done = true;
+  ++messages_;
+  if (!gathered.is_send) {
+    move(gathered, ticket);
+    return true;
+  }
+  std::size_t bytes = 0;
+  for (const std::span<std::byte> piece : gathered.pieces) bytes += piece.size();
+  const std::span<const std::byte> whole(gathered.memory.get(), bytes);
+  courier_.send(Rank(gathered.peer), Courier::Name(gathered.name), std::array{whole}, ticket);
+  return true;
+}
+
+/// Between the blocks and the gathered piece.
+void Execution::move(const Gathered& gathered, std::int64_t ticket) {
+  const auto queue = [memory = gathered.memory, pieces = gathered.pieces,
+                      is_send = gathered.is_send](const p2p::WorkPlace& place) {
+    const Device* const device = &place.stream.device();
+    std::byte* at = memory.get();
+    for (const std::span<std::byte> piece : pieces) {
+      std::byte* const to = is_send ? at : piece.data();
+      const std::byte* const from = is_send ? piece.data() : at;
+      place.stream.copy({to, device}, {from, device}, piece.size());
+      at += piece.size();
+    }
+  };
+  courier_.work({*task_.lane, {}, queue, nullptr}, ticket);
+}
+
+/// A copy or a reduction; false: it has no elements in this fragment, or they are there.
+bool Execution::start_work(std::int64_t fragment, std::int32_t deed) {
+  const Step& step =
+      task_.schedule->step(task_.schedule->deeds()[static_cast<std::size_t>(deed)].first);
+  const std::int64_t count = elements(step.block, fragment);
+  if (count == 0) return false;
+  std::byte* const to = memory(step.to, step.block, fragment);
+  std::vector<const std::byte*> from;
+  for (const Spot& spot : step.from) from.push_back(memory(spot, step.block, fragment));
+  const std::int64_t bytes = count * task_.element_bytes;
+  const bool is_copy = step.kind == Step::Kind::copy;
+  if (is_copy && from.front() == to) return false;
+  const auto queue = [=, operation = task_.operation,
+                      scalar = task_.scalar](const p2p::WorkPlace& place) {
+    if (is_copy) {
+      const Device* const device = &place.stream.device();
+      place.stream.copy({to, device}, {from.front(), device}, static_cast<std::size_t>(bytes));
+      return;
+    }
+    const Device* const device = &place.stream.device();
+    std::vector<Source> inputs;
+    for (const std::byte* one : from) inputs.push_back({one, device});
+    const Destination output{to, device};
+    const std::int64_t element = size_of(scalar) * operation.scalars_per_element();
+    queue_reduction(place.stream, operation, scalar, std::span(&output, 1), inputs,
+                    bytes / element);
+  };
+  ++messages_;
+  courier_.work({*task_.lane, {}, queue, nullptr}, ticket_of(fragment, deed));
   return true;
 }
 
@@ -136,14 +300,21 @@ void Execution::ended(std::int64_t ticket, const Error* failure) {
   HEDDLE_CHECK(messages_ > 0, "message {} has ended, and none is under way", ticket);
   --messages_;
   if (failure != nullptr) fail(*failure);
-  if (failure_) return;
+  if (ticket < 0) {
+    --chores_left_;
+    return go_on();
+  }
+  if (failure_ || continue_gathered(ticket)) return;
   const auto deeds = static_cast<std::int64_t>(task_.schedule->deeds().size());
   finish(ticket / deeds, static_cast<std::int32_t>(ticket % deeds));
-  run_ready();
+  go_on();
 }
 
 void Execution::finish_task() {
-  if (!failure_ && task_.finish) task_.finish();
+  const Task done = std::exchange(task_, Task{});
+  task_.schedule = done.schedule;
+  gathered_.clear();
+  if (!failure_ && done.finish) done.finish();
 }
 
 void Execution::fail(const Error& why) {
@@ -184,7 +355,13 @@ std::span<std::byte> Execution::bytes(const Spot& spot, std::int32_t block,
 }
 
 std::string Execution::waits_for() const {
-  if (is_over() || fragments_.empty()) return "";
+  if (is_over()) return "";
+  if (phase_ != Phase::steps) {
+    const std::vector<Stage>& stages = phase_ == Phase::before ? task_.before : task_.after;
+    const bool is_known = stage_ > 0 && stage_ <= stages.size();
+    return is_known && !stages[stage_ - 1].empty() ? stages[stage_ - 1].front().what : "";
+  }
+  if (fragments_.empty()) return "";
   const Fragment& oldest = fragments_[static_cast<std::size_t>(first_ % task_.in_flight)];
   const auto waiting = std::ranges::find(oldest.befores, 0);
   if (waiting == oldest.befores.end()) return "";

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -13,6 +14,7 @@
 #include "node-runtime/collectives/execution/compiled_schedule.hpp"
 #include "node-runtime/collectives/reduce/reduce_operation.hpp"
 #include "node-runtime/collectives/schedule/schedule.hpp"
+#include "node-runtime/transport/p2p/work.hpp"
 
 namespace heddle::collectives {
 
@@ -38,6 +40,12 @@ class Courier {
                     std::int64_t ticket) = 0;
   virtual void receive(Rank from, Name name, std::span<const std::span<std::byte>> pieces,
                        std::int64_t ticket) = 0;
+
+  // ---- for ranks with devices -----------------------------------------------------------------
+  /// Work of a device, which ends as a message does.
+  virtual void work(p2p::DeviceWork work, std::int64_t ticket);
+  /// A reference to device memory for other ranks.
+  virtual void refer(std::shared_ptr<p2p::Referral> referral, std::int64_t ticket);
 };
 
 /// Where a rank has a block of a message, in elements.
@@ -47,6 +55,15 @@ struct BlockPlace {
   std::int64_t output = 0;      ///< and in the output
   std::uint64_t signature = 0;  ///< of its elements: the same on all ranks that pass it on
 };
+
+/// What has to be done beside a schedule's steps, as packing on a device. `begin` begins it by way
+/// of the courier, which reports its end with the ticket; true: it has ended already.
+struct Chore {
+  std::string what;  ///< "packing on the device"
+  std::function<bool(Courier& courier, std::int64_t ticket)> begin;
+};
+/// Chores that may be done at the same time.
+using Stage = std::vector<Chore>;
 
 /// The memory and meaning of one operation on one rank.
 struct Task {
@@ -61,13 +78,22 @@ struct Task {
   std::byte* slots = nullptr;
   ReduceOperation operation = ReduceOperation::sum();
   Scalar scalar = Scalar::byte;
-  std::uint64_t seal = 0;                    ///< the same on all ranks whose calls fit together
-  std::function<void()> finish{};            ///< when all has been done; may be empty
-  std::shared_ptr<std::byte[]> own_slots{};  // NOLINT: keeps the slots; null: the caller does
+  std::uint64_t seal = 0;  ///< the same on all ranks whose calls fit together
+  /// The device of the node's that input, output and slots are on; none: the host.
+  std::optional<p2p::LaneId> lane{};
+  /// Then: memory there for messages of several blocks.
+  std::function<std::shared_ptr<std::byte>(std::int64_t bytes)> scratch{};
+  std::vector<Stage> before{};             ///< one after the other, before the steps
+  std::function<bool()> has_all{};         ///< asked then: no step is needed; may be empty
+  std::vector<Stage> after{};              ///< behind the steps
+  std::function<void()> finish{};          ///< when all has been done; may be empty
+  std::shared_ptr<std::byte> own_slots{};  ///< keeps the slots; null: the caller does
 };
 
-/// Advances one rank's schedule of an operation on host memory: a deed begins when all that it
-/// comes after has ended for its fragment; at most in_flight fragments are under way.
+/// Advances one rank's operation: the stages before, the schedule, the stages behind it. A deed of
+/// the schedule begins when all that it comes after has ended for its fragment; at most in_flight
+/// fragments are under way. Copies and reductions are done at once on the host, and are works on a
+/// device.
 ///
 /// Invariant (is_valid()): fragments before `first_` have ended; those from first_ on are under
 /// way, at most in_flight; a fragment's counts of what deeds wait for are those of its ended deeds.
@@ -83,14 +109,14 @@ class Execution {
 
   /// Begins all that may begin. Once; afterwards ended() goes on.
   void begin();
-  /// A message of the courier's has ended, well or not: begins what follows.
+  /// What the courier was asked for has ended, well or not: begins what follows.
   void ended(std::int64_t ticket, const Error* failure = nullptr);
-  /// When is_over(): what the task asks for then. Once.
+  /// When is_over(): what the task asks for then; gives back its memory. Once.
   void finish_task();
-  /// Begins nothing any more; is over when the messages under way have ended.
+  /// Begins nothing any more; is over when the messages and works under way have ended.
   void fail(const Error& why);
 
-  /// All has been done, or it has failed and no message is under way.
+  /// All has been done, or it has failed and nothing is under way.
   [[nodiscard]] bool is_over() const;
   [[nodiscard]] const std::optional<Error>& failure() const { return failure_; }
   /// "receive block 3 from rank 2 to the output" of the first fragment under way; empty: it is
@@ -107,6 +133,18 @@ class Execution {
     std::vector<std::int32_t> befores;  ///< of each deed, that have not ended; -1: it has
   };
 
+  /// A message of several blocks in device memory: gathered in one piece of it, since its blocks
+  /// may lie in several allocations.
+  struct Gathered {
+    std::shared_ptr<std::byte> memory;
+    std::vector<std::span<std::byte>> pieces;
+    Rank peer{0};
+    Courier::Name name;
+    bool is_send = false;
+    bool is_half_done = false;  ///< gathered, or received
+  };
+  enum class Phase : std::uint8_t { before, steps, after, over };
+
   [[nodiscard]] Fragment& fragment(std::int64_t number) {
     return fragments_[static_cast<std::size_t>(number % task_.in_flight)];
   }
@@ -115,10 +153,17 @@ class Execution {
                                   std::int64_t fragment) const;
   [[nodiscard]] std::span<std::byte> bytes(const Spot& spot, std::int32_t block,
                                            std::int64_t fragment) const;
+  void go_on();
+  [[nodiscard]] bool next_stage(const std::vector<Stage>& stages);
   void open_fragments();
   void run_ready();
   void start(std::int64_t fragment, std::int32_t deed);
   [[nodiscard]] bool start_message(std::int64_t fragment, std::int32_t deed);
+  void start_gathered(Gathered gathered, std::int64_t ticket);
+  /// False: the message is over.
+  [[nodiscard]] bool continue_gathered(std::int64_t ticket);
+  void move(const Gathered& gathered, std::int64_t ticket);
+  [[nodiscard]] bool start_work(std::int64_t fragment, std::int32_t deed);
   void run_step(const Step& step, std::int64_t fragment) const;
   void finish(std::int64_t fragment, std::int32_t deed);
   [[nodiscard]] std::int64_t ticket_of(std::int64_t fragment, std::int32_t deed) const;
@@ -136,8 +181,13 @@ class Execution {
   std::int64_t next_ = 0;            ///< to be opened
   std::vector<Fragment> fragments_;  ///< by number modulo in_flight
   std::vector<Ready> ready_;
-  std::int64_t messages_ = 0;  ///< under way
-  bool is_running_ = false;    ///< run_ready() is on the stack
+  Phase phase_ = Phase::before;
+  std::size_t stage_ = 0;                      ///< of the phase, to begin next
+  std::int32_t chores_left_ = 0;               ///< of the stage under way
+  std::map<std::int64_t, Gathered> gathered_;  ///< by ticket
+  std::int64_t messages_ = 0;                  ///< under way, with works and chores
+  bool is_running_ = false;                    ///< run_ready() is on the stack
+  bool is_going_on_ = false;                   ///< likewise
   std::optional<Error> failure_;
 };
 

@@ -32,7 +32,11 @@ Operation::Operation(Task task, std::shared_ptr<const GroupMessages> messages, s
     : messages_(std::move(messages)), number_(number), execution_(std::move(task), *this) {}
 
 void Operation::begin() {
-  execution_.begin();
+  try {
+    execution_.begin();
+  } catch (const std::exception& error) {
+    fail(as_error(error));
+  }
   finish_if_over();
   advance(Claim::given_back);
 }
@@ -188,14 +192,16 @@ void Operation::take_back_messages() {
   for (const p2p::Request& request : left) request.cancel();
 }
 
-void Operation::message_ended(std::int64_t ticket, Rank peer, std::optional<Error> failure) {
+void Operation::message_ended(std::int64_t ticket, std::optional<Rank> peer,
+                              std::optional<Error> failure) {
   bool is_mine = false;
   bool is_misfit = false;
   {
     const std::scoped_lock lock(mutex_);
     under_way_.erase(ticket);
     // What fits is found out with the peer; the message has ended when the operation is aborted.
-    is_misfit = failure && failure->code() == ErrorCode::usage && messages_->misfit && !is_aborted_;
+    is_misfit =
+        failure && failure->code() == ErrorCode::usage && peer && messages_->misfit && !is_aborted_;
     if (is_misfit) {
       misfits_.push_back(ticket);
     } else {
@@ -203,13 +209,14 @@ void Operation::message_ended(std::int64_t ticket, Rank peer, std::optional<Erro
       is_mine = !std::exchange(is_claimed_, true);
     }
   }
-  if (is_misfit) return messages_->misfit(number_, peer);
+  if (is_misfit) return messages_->misfit(number_, *peer);
   is_mine ? advance(Claim::given_back) : bell_.ring_all();
 }
 
 /// Calls `begin_request(on_end)`. One that cannot begin has ended.
 template <class Begin>
-void Operation::begin_message(std::int64_t ticket, Rank peer, const Begin& begin_request) {
+void Operation::begin_message(std::int64_t ticket, std::optional<Rank> peer,
+                              const Begin& begin_request) {
   {
     const std::scoped_lock lock(mutex_);
     under_way_.emplace(ticket, std::nullopt);
@@ -260,6 +267,18 @@ void Operation::receive(Rank from, Name name, std::span<const std::span<std::byt
   begin_message(ticket, from, [&](p2p::OnEnd on_end) {
     return messages_->receive(message_of<p2p::Incoming>(pieces, name.seal), node_of(from),
                               tag_of(name), std::move(on_end));
+  });
+}
+
+void Operation::work(p2p::DeviceWork work, std::int64_t ticket) {
+  begin_message(ticket, std::nullopt, [&](p2p::OnEnd on_end) {
+    return messages_->work(std::move(work), std::move(on_end));
+  });
+}
+
+void Operation::refer(std::shared_ptr<p2p::Referral> referral, std::int64_t ticket) {
+  begin_message(ticket, std::nullopt, [&](p2p::OnEnd on_end) {
+    return messages_->refer(std::move(referral), std::move(on_end));
   });
 }
 

@@ -34,6 +34,9 @@ struct GroupMessages {
   std::function<p2p::Request(const p2p::Outgoing&, NodeId to, std::int32_t tag, p2p::OnEnd)> send;
   std::function<p2p::Request(const p2p::Incoming&, NodeId from, std::int32_t tag, p2p::OnEnd)>
       receive;
+  /// Work of devices and references to their memory; where the node has devices.
+  std::function<p2p::Request(p2p::DeviceWork, p2p::OnEnd)> work{};
+  std::function<p2p::Request(std::shared_ptr<p2p::Referral>, p2p::OnEnd)> refer{};
   /// A message has come from `peer` for an operation, and is not the one that is expected. The
   /// operation is aborted soon, with what is wrong.
   std::function<void(std::int64_t number, Rank peer)> misfit;
@@ -93,13 +96,16 @@ class Operation final : private Courier, public std::enable_shared_from_this<Ope
             std::int64_t ticket) override;
   void receive(Rank from, Name name, std::span<const std::span<std::byte>> pieces,
                std::int64_t ticket) override;
+  void work(p2p::DeviceWork work, std::int64_t ticket) override;
+  void refer(std::shared_ptr<p2p::Referral> referral, std::int64_t ticket) override;
+  /// `peer`: of a message; none: work of this node.
   template <class Begin>
-  void begin_message(std::int64_t ticket, Rank peer, const Begin& begin_request);
+  void begin_message(std::int64_t ticket, std::optional<Rank> peer, const Begin& begin_request);
   [[nodiscard]] NodeId node_of(Rank rank) const {
     return messages_->nodes[static_cast<std::size_t>(rank.value())];
   }
   [[nodiscard]] std::int32_t tag_of(Name name) const;
-  void message_ended(std::int64_t ticket, Rank peer, std::optional<Error> failure);
+  void message_ended(std::int64_t ticket, std::optional<Rank> peer, std::optional<Error> failure);
   /// Takes the claim if it is free.
   [[nodiscard]] bool claim();
   enum class Claim : std::uint8_t { given_back, kept };

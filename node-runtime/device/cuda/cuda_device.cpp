@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstring>
 #include <exception>
-#include <fmt/core.h>
+#include <fmt/format.h>
 #include <map>
 #include <mutex>
 #include <set>
@@ -19,6 +19,7 @@
 #include "node-runtime/device/cuda/cuda_allocation.hpp"
 #include "node-runtime/device/cuda/cuda_event.hpp"
 #include "node-runtime/device/cuda/cuda_stream.hpp"
+#include "node-runtime/device/cuda/driver.hpp"
 #include "node-runtime/device/ipc_token.hpp"
 #include "node-runtime/device/populate.hpp"
 
@@ -216,6 +217,7 @@ CudaDevice::~CudaDevice() {
   if (is_left()) return;
   static_cast<void>(cudaDeviceSynchronize());
   give_back_host();
+  for (void* block : word_blocks_) static_cast<void>(cudaFreeHost(block));
   for (const Segment& segment : segments()) static_cast<void>(cudaFree(segment.address));
   static_cast<void>(cudaGetLastError());
 }
@@ -276,6 +278,41 @@ std::unique_ptr<Stream> CudaDevice::create_stream(StreamPriority priority, Notif
   auto stream = std::make_unique<CudaStream>(*this, next_stream(), priority);
   stream_created();
   return stream;
+}
+
+std::unique_ptr<Stream> CudaDevice::adopt_stream(void* native) {
+  const auto stream = static_cast<cudaStream_t>(native);
+  if (const auto gpu = gpu_of(stream); gpu != gpu_) {
+    throw Error(ErrorCode::usage,
+                gpu ? fmt::format("{}: the stream {} is of GPU {}", label(), fmt::ptr(native), *gpu)
+                    : fmt::format("{}: {} is no CUDA stream", label(), fmt::ptr(native)));
+  }
+  auto adopted = std::make_unique<CudaStream>(*this, next_stream(), stream);
+  stream_created();
+  return adopted;
+}
+
+std::int64_t* CudaDevice::take_result_words() {
+  const std::scoped_lock lock(mutex_);
+  if (free_words_.empty()) {
+    constexpr std::size_t sets = 32;
+    void* block = nullptr;
+    const CurrentGpu current(gpu_);
+    check(cudaHostAlloc(&block, sets * result_words * sizeof(std::int64_t), cudaHostAllocPortable),
+          "cudaHostAlloc of result words");
+    word_blocks_.push_back(block);
+    for (std::size_t i = 0; i < sets; ++i) {
+      free_words_.push_back(static_cast<std::int64_t*>(block) + i * result_words);
+    }
+  }
+  std::int64_t* const words = free_words_.back();
+  free_words_.pop_back();
+  return words;
+}
+
+void CudaDevice::give_back_result_words(std::int64_t* words) {
+  const std::scoped_lock lock(mutex_);
+  free_words_.push_back(words);
 }
 
 std::unique_ptr<Event> CudaDevice::create_event(EventTiming timing) {

@@ -59,6 +59,7 @@ class CudaDevice final : public PooledDevice {
   [[nodiscard]] std::unique_ptr<Stream> create_stream(StreamPriority priority,
                                                       Notifier* notifier) override;
   [[nodiscard]] std::unique_ptr<Event> create_event(EventTiming timing) override;
+  [[nodiscard]] std::unique_ptr<Stream> adopt_stream(void* native) override;
   [[nodiscard]] bool can_access_peer(const Device& other) const override;
   [[nodiscard]] IpcMemoryHandle export_memory(const void* address) override;
   [[nodiscard]] DeviceMemory open_memory(const IpcMemoryHandle& handle) override;
@@ -83,6 +84,12 @@ class CudaDevice final : public PooledDevice {
   /// included. The end of the process frees everything.
   void leave_memory();
   [[nodiscard]] bool is_left() const;
+  /// Words for the results of a stream's kernels, in page-locked host memory; they are kept for
+  /// other streams when they come back: CUDA frees such memory only when the GPU is idle, which it
+  /// may never be while a stream waits for a word.
+  static constexpr std::size_t result_words = 64;
+  [[nodiscard]] std::int64_t* take_result_words();
+  void give_back_result_words(std::int64_t* words);
 
  private:
   /// Another process's allocation mapped here, and the number of its open pieces.
@@ -116,6 +123,8 @@ class CudaDevice final : public PooledDevice {
   /// Handles of recently adopted allocations; under `mutex_`.
   std::map<std::uint64_t, cudaIpcMemHandle_t> foreign_handles_;
   std::unique_ptr<std::remove_pointer_t<cudaStream_t>, StreamEnd> clock_stream_;
+  std::vector<std::int64_t*> free_words_;  ///< under `mutex_`, as the next
+  std::vector<void*> word_blocks_;
   std::mutex clock_mutex_;  ///< protects the members below; separate, since an anchor takes time
   std::shared_ptr<const ClockAnchor> anchor_;
 };

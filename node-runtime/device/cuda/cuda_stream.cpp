@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <exception>
-#include <fmt/core.h>
+#include <fmt/format.h>
 #include <thread>
 
 #include "base/assert.hpp"
@@ -12,6 +12,7 @@
 #include "kernels/cuda/byte_launch.hpp"
 #include "kernels/cuda/launch.hpp"
 #include "node-runtime/device/cuda/cuda_event.hpp"
+#include "node-runtime/device/cuda/driver.hpp"
 
 namespace heddle {
 namespace {
@@ -27,18 +28,12 @@ constexpr std::int64_t drain_ns_max = 1'000'000'000;
 
 StreamRecord::StreamRecord(CudaDevice& device, std::uint64_t id)
     : device_(device), id_(id), place_(device.place(id)) {
-  void* memory = nullptr;
-  device_.check(cudaHostAlloc(&memory, slot_count * sizeof(std::int64_t), cudaHostAllocPortable),
-                "cudaHostAlloc of result words");
-  slots_ = static_cast<std::int64_t*>(memory);
+  slots_ = device_.take_result_words();
   for (std::size_t slot = slot_count; slot-- > 0;) free_slots_.push_back(slot);
 }
 
 StreamRecord::~StreamRecord() {
-  // cudaFreeHost would wait for all work.
-  if (device_.is_left()) return;
-  static_cast<void>(cudaFreeHost(slots_));
-  static_cast<void>(cudaGetLastError());
+  device_.give_back_result_words(slots_);
 }
 
 std::uint64_t StreamRecord::count(std::string_view what) {
@@ -133,7 +128,8 @@ bool StreamRecord::is_passed_on() const {
 CudaStream::CudaStream(CudaDevice& device, std::uint64_t id, StreamPriority priority)
     : device_(device),
       exceptions_at_start_(std::uncaught_exceptions()),
-      record_(std::make_shared<StreamRecord>(device, id)) {
+      record_(std::make_shared<StreamRecord>(device, id)),
+      is_adopted_(false) {
   const CurrentGpu current(device_.gpu());
   int least = 0;
   int greatest = 0;
@@ -144,12 +140,20 @@ CudaStream::CudaStream(CudaDevice& device, std::uint64_t id, StreamPriority prio
                 "cudaStreamCreateWithPriority");
 }
 
+CudaStream::CudaStream(CudaDevice& device, std::uint64_t id, cudaStream_t adopted)
+    : device_(device),
+      exceptions_at_start_(std::uncaught_exceptions()),
+      record_(std::make_shared<StreamRecord>(device, id)),
+      stream_(adopted),
+      is_adopted_(true) {}
+
 CudaStream::~CudaStream() {
   const bool unwinding = std::uncaught_exceptions() > exceptions_at_start_;
   const cudaError_t status = cudaStreamQuery(stream_);
   static_cast<void>(cudaGetLastError());
   HEDDLE_CHECK(
-      status != cudaErrorNotReady || unwinding || record_->failure().has_value(),
+      status != cudaErrorNotReady || unwinding || record_->failure().has_value() ||
+          (is_adopted_ && context_ == nullptr),
       "{} is destroyed with unfinished operations; wait for an event or call synchronize() "
       "or abandon() first",
       record_->place());
@@ -160,12 +164,13 @@ CudaStream::~CudaStream() {
   const CurrentGpu current(device_.gpu());
   // Scratch memory and result words are in use until the stream drains. If it never does, because
   // it waits for a dead process, they are leaked until this process ends.
-  if (status == cudaErrorNotReady && !drain_within(drain_ns_max)) {
+  const bool has_memory = !is_adopted_ || context_ != nullptr;
+  if (status == cudaErrorNotReady && has_memory && !drain_within(drain_ns_max)) {
     static_cast<void>(context_.release());
     device_.leave_memory();
   }
   context_.reset();
-  static_cast<void>(cudaStreamDestroy(stream_));
+  if (!is_adopted_) static_cast<void>(cudaStreamDestroy(stream_));
   static_cast<void>(cudaGetLastError());
   device_.stream_destroyed();
 }
@@ -276,6 +281,31 @@ void CudaStream::wait(const Event& event) {
   const std::uint64_t number = record_->count("wait for an event");
   if (known.is_opened()) record_->await(number, known.opened());
   device_.check(cudaStreamWaitEvent(stream_, known.handle()), "cudaStreamWaitEvent");
+}
+
+void CudaStream::await_word(const std::atomic<std::uint64_t>& word, std::uint64_t value) {
+  if (!device_.reaches_host(&word, sizeof word)) {
+    throw Error(ErrorCode::internal,
+                fmt::format("{}: a word is awaited at {}, which is no host memory that the device "
+                            "allocated or registered",
+                            record_->place(), fmt::ptr(&word)));
+  }
+  const std::uint32_t streams = device_.streams();
+  const std::uint32_t queues = hardware_queues();
+  if (streams > queues) {
+    throw Error(
+        ErrorCode::usage,
+        fmt::format("{}: this process has {} streams on the GPU and {} hardware queues; one "
+                    "that waits for another thread may hold up the one that has to go on: "
+                    "set CUDA_DEVICE_MAX_CONNECTIONS=32 in the environment",
+                    record_->place(), streams, queues));
+  }
+  const CurrentGpu current(device_.gpu());
+  const std::scoped_lock lock(mutex_);
+  record_->count("wait for a word");
+  if (const auto refused = wait_for_word(stream_, &word, value)) {
+    throw Error(ErrorCode::internal, fmt::format("{}: {}", record_->place(), *refused));
+  }
 }
 
 void CudaStream::synchronize() {

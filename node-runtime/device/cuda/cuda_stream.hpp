@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <cuda_runtime_api.h>
 #include <deque>
@@ -56,7 +57,7 @@ class StreamRecord {
   [[nodiscard]] bool is_passed_on() const;
 
  private:
-  static constexpr std::size_t slot_count = 64;
+  static constexpr std::size_t slot_count = CudaDevice::result_words;
   struct Result {
     std::uint64_t number;
     std::size_t slot;
@@ -83,6 +84,8 @@ class StreamRecord {
 class CudaStream final : public Stream {
  public:
   CudaStream(CudaDevice& device, std::uint64_t id, StreamPriority priority);
+  /// A stream of the program's.
+  CudaStream(CudaDevice& device, std::uint64_t id, cudaStream_t adopted);
   CudaStream(const CudaStream&) = delete;
   CudaStream& operator=(const CudaStream&) = delete;
   ~CudaStream() override;
@@ -95,6 +98,7 @@ class CudaStream final : public Stream {
               std::span<const KernelMemory> memory) override;
   void record(Event& event) override;
   void wait(const Event& event) override;
+  void await_word(const std::atomic<std::uint64_t>& word, std::uint64_t value) override;
   void synchronize() override;
   [[nodiscard]] std::optional<std::string> failure() override;
   void abandon(const std::string& reason) override;
@@ -111,6 +115,7 @@ class CudaStream final : public Stream {
   std::shared_ptr<StreamRecord> record_;
   std::mutex mutex_;  ///< serialises submissions
   cudaStream_t stream_ = nullptr;
+  const bool is_adopted_;
   std::unique_ptr<kernel::cuda::Context> context_;
 };
 

@@ -134,6 +134,13 @@ std::unique_ptr<Stream> EmulatedDevice::create_stream(StreamPriority priority, N
   }
 }
 
+std::unique_ptr<Stream> EmulatedDevice::adopt_stream(void* native) {
+  throw Error(ErrorCode::usage,
+              fmt::format("{}: the native stream {} is no stream of an emulated device, which has "
+                          "none; use create_stream()",
+                          label(), fmt::ptr(native)));
+}
+
 std::unique_ptr<Event> EmulatedDevice::create_event(EventTiming timing) {
   return std::make_unique<EmulatedEvent>(*this, arena_, timing);
 }

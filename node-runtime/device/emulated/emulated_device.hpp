@@ -38,6 +38,7 @@ class EmulatedDevice final : public PooledDevice {
   [[nodiscard]] std::unique_ptr<Stream> create_stream(
       StreamPriority priority = StreamPriority::normal, Notifier* notifier = nullptr) override;
   [[nodiscard]] std::unique_ptr<Event> create_event(EventTiming timing = EventTiming::on) override;
+  [[nodiscard]] std::unique_ptr<Stream> adopt_stream(void* native) override;
   [[nodiscard]] bool can_access_peer(const Device& other) const override;
   [[nodiscard]] IpcMemoryHandle export_memory(const void* address) override;
   [[nodiscard]] DeviceMemory open_memory(const IpcMemoryHandle& handle) override;

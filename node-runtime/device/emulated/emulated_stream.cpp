@@ -4,11 +4,12 @@
 #include <cmath>
 #include <cstring>
 #include <exception>
-#include <fmt/core.h>
+#include <fmt/format.h>
 #include <pthread.h>
 
 #include "base/assert.hpp"
 #include "base/error.hpp"
+#include "base/futex.hpp"
 #include "base/process_limits.hpp"
 #include "base/units.hpp"
 #include "node-runtime/device/emulated/emulated_device.hpp"
@@ -185,6 +186,19 @@ void EmulatedStream::wait(const Event& event) {
   });
 }
 
+void EmulatedStream::await_word(const std::atomic<std::uint64_t>& word, std::uint64_t value) {
+  if (!device_.reaches_host(&word, sizeof word)) {
+    throw Error(ErrorCode::internal,
+                fmt::format("{}: a word is awaited at {}, which is no host memory that the device "
+                            "allocated or registered",
+                            place(), fmt::ptr(&word)));
+  }
+  submit(OperationKind::await_word, [&](Operation& operation) {
+    operation.word = &word;
+    operation.word_value = value;
+  });
+}
+
 void EmulatedStream::synchronize() {
   std::unique_lock lock(mutex_);
   empty_.wait(lock, [&] { return queued_ == 0; });
@@ -266,6 +280,7 @@ void EmulatedStream::execute(Operation& operation) {
       if (operation.kind == OperationKind::copy) run_copy(operation);
       if (operation.kind == OperationKind::launch) run_launch(operation);
       if (operation.kind == OperationKind::wait) run_wait(operation);
+      if (operation.kind == OperationKind::await_word) run_await_word(operation);
     } catch (const std::exception& e) {
       fail(fmt::format("{}, operation {}, {}: {}", place(), operation.number, describe(operation),
                        e.what()));
@@ -296,6 +311,22 @@ void EmulatedStream::run_wait(const Operation& operation) {
   if (result == WaitResult::failed || result == WaitResult::exporter_gone) {
     throw Error(ErrorCode::internal,
                 failure_of(operation.words, result == WaitResult::exporter_gone));
+  }
+}
+
+/// Who raises the word tells nobody, so this thread looks: often at first, then every 20 us.
+void EmulatedStream::run_await_word(const Operation& operation) {
+  constexpr int looks = 200;
+  constexpr std::chrono::microseconds pause{20};
+  // Acquire: what was written before the word was raised is seen behind it.
+  const auto is_raised = [&] {
+    return operation.word->load(std::memory_order_acquire) >= operation.word_value;
+  };
+  for (int look = 0; look < looks; ++look) {
+    if (is_raised()) return;
+    relax_cpu();
+  }
+  while (!is_raised() && wait_until(DeviceClock::now() + pause)) {
   }
 }
 
@@ -417,6 +448,8 @@ std::string EmulatedStream::describe(const Operation& operation) const {
       return "record of an event";
     case OperationKind::wait:
       return "wait for an event";
+    case OperationKind::await_word:
+      return "wait for a word";
   }
   return "operation";
 }

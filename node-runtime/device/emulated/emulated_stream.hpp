@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -39,13 +40,14 @@ class EmulatedStream final : public Stream {
               std::span<const KernelMemory> memory) override;
   void record(Event& event) override;
   void wait(const Event& event) override;
+  void await_word(const std::atomic<std::uint64_t>& word, std::uint64_t value) override;
   void synchronize() override;
   [[nodiscard]] std::optional<std::string> failure() override;
   void abandon(const std::string& reason) override;
   [[nodiscard]] Device& device() const override;
 
  private:
-  enum class OperationKind : std::uint8_t { copy, launch, record, wait };
+  enum class OperationKind : std::uint8_t { copy, launch, record, wait, await_word };
 
   /// Copied into the ring; its vector keeps its capacity when the slot is reused.
   struct Operation {
@@ -70,6 +72,9 @@ class EmulatedStream final : public Stream {
     EventWords words;
     EventSlot* record_slot = nullptr;
     std::uint64_t record_number = 0;
+    // await_word
+    const std::atomic<std::uint64_t>* word = nullptr;
+    std::uint64_t word_value = 0;
   };
 
   [[nodiscard]] std::string refusal(std::string_view kernel) const;
@@ -83,6 +88,7 @@ class EmulatedStream final : public Stream {
   [[nodiscard]] std::int64_t run_kernel(const Operation& operation);
   void pretend(const Operation& operation);
   void run_wait(const Operation& operation);
+  void run_await_word(const Operation& operation);
   void run_record(const Operation& operation);
   /// Waits before a copy or launch: random delay, injected slowness, latency.
   [[nodiscard]] bool wait_to_start(const Operation& operation);

@@ -61,7 +61,8 @@ Endpoint::Endpoint(Wire& wire, const Options& options, std::function<void()> wak
       pieces_(options.fragment),
       neighbours_(wire, notes_, lanes_, slots_, requests_, mapper, options.mappings_max),
       sender_({options_, wire_, notes_, lanes_, slots_, neighbours_, pieces_, requests_}),
-      receiver_({options_, wire_, notes_, lanes_, slots_, neighbours_, pieces_, requests_}) {}
+      receiver_({options_, wire_, notes_, lanes_, slots_, neighbours_, pieces_, requests_}),
+      works_(lanes_, neighbours_, requests_, wire.node()) {}
 
 Endpoint::~Endpoint() {
   if (mailbox_.failure().has_value()) return;
@@ -163,6 +164,32 @@ Request Endpoint::release(const void* memory) {
   return request;
 }
 
+Request Endpoint::work(DeviceWork work, OnEnd on_end) {
+  if (work.lane.value() < 0 || work.lane.value() >= lanes_.count()) {
+    throw Error(ErrorCode::usage, fmt::format("work of device {}: the endpoint has {}, counted "
+                                              "from 0",
+                                              work.lane.value(), lanes_.count()));
+  }
+  auto begun = std::make_shared<Work>();
+  begun->device = std::move(work);
+  return begin(std::move(begun), std::move(on_end));
+}
+
+Request Endpoint::refer(std::shared_ptr<Referral> referral, OnEnd on_end) {
+  for (const NodeId node : referral->nodes) check_peer(node, "referring memory to");
+  auto begun = std::make_shared<Work>();
+  begun->referral = std::move(referral);
+  return begin(std::move(begun), std::move(on_end));
+}
+
+Request Endpoint::begin(std::shared_ptr<Work> work, OnEnd on_end) {
+  if (on_end) work->call_at_end(std::move(on_end));
+  work->id = requests_.begin(false);
+  Request request(*this, work->id, true, work);
+  post({.work = std::move(work)});
+  return request;
+}
+
 Request Endpoint::send_at_once(const Outgoing& message, NodeId to, std::int32_t tag,
                                ChannelId channel) {
   check_send(to, tag);
@@ -240,8 +267,10 @@ bool Endpoint::take_mail() {
       receiver_.start(std::move(mail.receive));
     } else if (mail.release != nullptr) {
       start(mail.release);
+    } else if (mail.work != nullptr) {
+      works_.start(std::move(mail.work));
     } else if (mail.cancelled_send != 0) {
-      sender_.cancel(mail.cancelled_send);
+      if (!works_.cancel(mail.cancelled_send)) sender_.cancel(mail.cancelled_send);
     } else {
       receiver_.cancel(mail.cancelled_receive);
     }
@@ -306,6 +335,7 @@ void Endpoint::note_arrived(const Wire::Note& note) {
 }
 
 void Endpoint::ended(OperationId id, const std::optional<std::string>& failure) {
+  if (Works::is_work(id)) return works_.ended(id, failure);
   const Piece piece = pieces_.take(id);
   piece.is_of_send() ? sender_.sends().ended(piece, failure)
                      : receiver_.receives().ended(piece, failure);
@@ -347,7 +377,9 @@ void Endpoint::abandon(const Error& why) {
     if (one.send != nullptr) one.send->fail(why);
     if (one.receive != nullptr) one.receive->fail(why);
     if (one.release != nullptr) one.release->fail(why);
+    if (one.work != nullptr) one.work->fail(why);
   }
+  works_.abandon(why);
   sender_.sends().abandon(why);
   receiver_.receives().abandon(why);
   neighbours_.abandon(why);

@@ -26,6 +26,8 @@
 #include "node-runtime/transport/p2p/side.hpp"
 #include "node-runtime/transport/p2p/slots.hpp"
 #include "node-runtime/transport/p2p/wire.hpp"
+#include "node-runtime/transport/p2p/work.hpp"
+#include "node-runtime/transport/p2p/works.hpp"
 
 namespace heddle::p2p {
 
@@ -129,6 +131,17 @@ class Endpoint {
   /// allocation can be freed. Fails with Error(usage) while messages use it. Throws Error(usage)
   /// for memory that is no device's.
   Request release(const void* memory);
+  /// Starts work of a device. Throws Error(usage) where there is no such lane, and when
+  /// requests_max are under way. The request fails when the device does, with Error(communication)
+  /// where memory of another node cannot be mapped.
+  Request work(DeviceWork work, OnEnd on_end = nullptr);
+  /// Makes a reference to device memory for other nodes. The request fails with Error(usage) for
+  /// memory of no device.
+  Request refer(std::shared_ptr<Referral> referral, OnEnd on_end = nullptr);
+  /// The lane of the device that the memory belongs to; nullopt: host memory.
+  [[nodiscard]] std::optional<LaneId> lane_of(const void* memory, std::int64_t bytes) const {
+    return lanes_.owner_of(memory, bytes);
+  }
 
   // ---- for the progress thread ----------------------------------------------------------------
   /// Maps the devices of all nodes of the host before they compute: a GPU that computes maps
@@ -183,6 +196,7 @@ class Endpoint {
   void cancel(bool is_send, std::int64_t id);
   bool take_mail();
   void start(const std::shared_ptr<Release>& release);
+  Request begin(std::shared_ptr<Work> work, OnEnd on_end);
   void note_arrived(const Wire::Note& note);
   void ended(OperationId id, const std::optional<std::string>& failure);
   void lost(NodeId node);
@@ -201,6 +215,7 @@ class Endpoint {
   Neighbourhood neighbours_;
   Sender sender_;
   Receiver receiver_;
+  Works works_;
   struct {
     Wire::Events wire;
     std::vector<Lanes::Ended> devices;

@@ -8,7 +8,7 @@
 namespace heddle::p2p {
 
 Lanes::Lanes(std::span<Device* const> devices, const Options& options, Notifier& notifier)
-    : options_(options) {
+    : options_(options), notifier_(notifier) {
   for (Device* device : devices) {
     auto& lane = *lanes_.emplace_back(std::make_unique<Lane>(*device, options));
     // Messages are short beside kernels, and other nodes wait for them.
@@ -93,6 +93,48 @@ void Lanes::transfer(LaneId lane, Direction direction, const Loops& from, const 
   queued(on, queue, id);
 }
 
+Lanes::Queues& Lanes::works_of(Lane& lane) {
+  if (!lane.works.all.empty()) return lane.works;
+  std::vector<Queue> made(static_cast<std::size_t>(options_.streams));
+  for (Queue& queue : made) {
+    queue.stream = lane.device.create_stream(StreamPriority::high, &notifier_);
+  }
+  lane.works.all = std::move(made);
+  return lane.works;
+}
+
+/// Waits for what a work had queued before it threw. If that fails, the next operation of the
+/// stream shows it.
+void Lanes::settle(Stream& stream) {
+  try {
+    stream.synchronize();
+  } catch (const Error&) {
+    return;
+  }
+}
+
+void Lanes::watch(LaneId lane, std::shared_ptr<const Event> event, OperationId id) {
+  at(lane).watched.push_back({std::move(event), id});
+  ++under_way_;
+}
+
+void Lanes::forget(LaneId lane, OperationId id) {
+  under_way_ -= static_cast<std::int64_t>(
+      std::erase_if(at(lane).watched, [&](const Watched& one) { return one.id == id; }));
+}
+
+void Lanes::poll_watched(Lane& lane, std::vector<Ended>& ended) {
+  const auto is_over = [&](const Watched& one) {
+    const EventState state = one.event->query();
+    if (state == EventState::pending) return false;
+    std::optional<std::string> failure;
+    if (state == EventState::failed) failure.emplace(one.event->failure());
+    ended.push_back({one.id, std::move(failure)});
+    return true;
+  };
+  under_way_ -= static_cast<std::int64_t>(std::erase_if(lane.watched, is_over));
+}
+
 Lanes::Queue& Lanes::next(Queues& queues) {
   queues.next = (queues.next + 1) % queues.all.size();
   return queues.all[queues.next];
@@ -110,9 +152,10 @@ void Lanes::queued(Lane& lane, Queue& queue, OperationId id) {
 void Lanes::poll(std::vector<Ended>& ended) {
   if (under_way_ == 0) return;
   for (const auto& lane : lanes_) {
-    for (Queues* queues : {&lane->out, &lane->out_by_copies, &lane->in}) {
+    for (Queues* queues : {&lane->out, &lane->out_by_copies, &lane->in, &lane->works}) {
       for (Queue& queue : queues->all) poll(*lane, queue, ended);
     }
+    poll_watched(*lane, ended);
   }
 }
 
@@ -148,7 +191,8 @@ void Lanes::fail(Lane& lane, Queue& queue, std::vector<Ended>& ended) {
 
 void Lanes::abandon() {
   for (const auto& lane : lanes_) {
-    for (Queues* queues : {&lane->out, &lane->out_by_copies, &lane->in}) {
+    lane->watched.clear();
+    for (Queues* queues : {&lane->out, &lane->out_by_copies, &lane->in, &lane->works}) {
       for (Queue& queue : queues->all) {
         if (queue.stream != nullptr) queue.stream->abandon("the messages between nodes have ended");
         queue.stream.reset();

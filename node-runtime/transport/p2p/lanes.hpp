@@ -88,6 +88,25 @@ class Lanes {
   void transfer(LaneId lane, Direction direction, const Loops& from, const Loops& to,
                 OperationId id);
 
+  /// Calls `queue(stream, packer)` with a stream for work that belongs to no message. What it
+  /// throws leaves here when what it had queued has ended.
+  template <class Queueing>
+  void run(LaneId lane, const Queueing& queue, OperationId id) {
+    Lane& on = at(lane);
+    Queue& used = next(works_of(on));
+    try {
+      queue(*used.stream, on.packer);
+    } catch (...) {
+      settle(*used.stream);
+      throw;
+    }
+    queued(on, used, id);
+  }
+  /// Reports the end of an event that another stream of the lane's device has recorded.
+  void watch(LaneId lane, std::shared_ptr<const Event> event, OperationId id);
+  /// Does not report it any more.
+  void forget(LaneId lane, OperationId id);
+
   /// Adds what has ended.
   void poll(std::vector<Ended>& ended);
   [[nodiscard]] bool is_idle() const { return under_way_ == 0; }
@@ -110,6 +129,10 @@ class Lanes {
     std::vector<Queue> all;
     std::size_t next = 0;
   };
+  struct Watched {
+    std::shared_ptr<const Event> event;
+    OperationId id;
+  };
   struct Lane {
     Lane(Device& on, const Options& options) : device(on), packer(on, options.packer) {}
     Device& device;
@@ -117,11 +140,16 @@ class Lanes {
     Queues out;
     Queues out_by_copies;
     Queues in;
+    Queues works;  ///< made when they are first needed
+    std::vector<Watched> watched;
   };
 
   [[nodiscard]] Lane& at(LaneId lane) const {
     return *lanes_[static_cast<std::size_t>(lane.value())];
   }
+  [[nodiscard]] Queues& works_of(Lane& lane);
+  static void settle(Stream& stream);
+  void poll_watched(Lane& lane, std::vector<Ended>& ended);
   /// The one whose turn it is.
   [[nodiscard]] static Queue& next(Queues& queues);
   void queued(Lane& lane, Queue& queue, OperationId id);
@@ -134,6 +162,7 @@ class Lanes {
   }
 
   Options options_;
+  Notifier& notifier_;
   std::vector<std::unique_ptr<Lane>> lanes_;
   mutable std::array<std::atomic<std::uintptr_t>, 256> host_pages_{};  ///< the last ones seen
   std::int64_t under_way_ = 0;

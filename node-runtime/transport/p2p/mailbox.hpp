@@ -15,6 +15,7 @@
 #include "node-runtime/transport/p2p/neighbourhood.hpp"
 #include "node-runtime/transport/p2p/receive.hpp"
 #include "node-runtime/transport/p2p/send.hpp"
+#include "node-runtime/transport/p2p/works.hpp"
 
 namespace heddle::p2p {
 
@@ -23,6 +24,7 @@ struct Mail {
   std::shared_ptr<Send> send{};
   std::shared_ptr<Receive> receive{};
   std::shared_ptr<Release> release{};
+  std::shared_ptr<Work> work{};
   std::int64_t cancelled_send = 0;
   std::int64_t cancelled_receive = 0;
 };

@@ -1,7 +1,8 @@
 #include "node-runtime/transport/p2p/neighbourhood.hpp"
 
 #include <algorithm>
-#include <fmt/core.h>
+#include <fmt/format.h>
+#include <limits>
 
 #include "base/assert.hpp"
 
@@ -141,15 +142,30 @@ void Neighbourhood::not_read_here(NodeId node, std::string_view why) {
 std::optional<MemoryReference> Neighbourhood::reference_to(const Side& side, NodeId for_node) {
   if (!side.lane || side.bytes == 0 || !wire_.shares_host(for_node)) return std::nullopt;
   if (side.contiguous == nullptr && !side.shape->loops) return std::nullopt;
+  return refer(*side.lane, side.first(), for_node);
+}
+
+std::optional<MemoryReference> Neighbourhood::refer(const std::byte* memory, NodeId for_node) {
+  if (!wire_.shares_host(for_node)) return std::nullopt;
+  const auto lane = lanes_.owner_of(memory, std::numeric_limits<std::int64_t>::max());
+  if (!lane) {
+    throw Error(ErrorCode::usage,
+                fmt::format("memory at {} is no device's of this node", fmt::ptr(memory)));
+  }
+  return refer(*lane, memory, for_node);
+}
+
+std::optional<MemoryReference> Neighbourhood::refer(LaneId lane, const std::byte* memory,
+                                                    NodeId for_node) {
   MemoryReference reference;
   try {
-    reference = handles_.refer_to(lanes_.device(*side.lane), side.first());
+    reference = handles_.refer_to(lanes_.device(lane), memory);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::communication) throw;
     return std::nullopt;  // memory of others, which processes cannot share
   }
   if (for_node != wire_.node()) {
-    told_[{side.lane->value(), reference.handle.allocation}].insert(for_node);
+    told_[{lane.value(), reference.handle.allocation}].insert(for_node);
   }
   return reference;
 }

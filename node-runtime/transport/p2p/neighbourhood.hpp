@@ -113,6 +113,9 @@ class Neighbourhood {
   /// A reference by which `for_node` may map the side's memory; nullopt where it cannot. From now
   /// on the node counts as one that has mapped it.
   [[nodiscard]] std::optional<MemoryReference> reference_to(const Side& side, NodeId for_node);
+  /// A reference by which `for_node` may map a place in device memory of this node; nullopt where
+  /// it cannot. It counts likewise. Throws Error(usage) for memory of no device.
+  [[nodiscard]] std::optional<MemoryReference> refer(const std::byte* memory, NodeId for_node);
   /// `node` may have mapped the side's device memory. Throws Error(communication) for memory that
   /// cannot be shared.
   [[nodiscard]] bool may_be_mapped_by(NodeId node, const Side& side);
@@ -141,6 +144,8 @@ class Neighbourhood {
   [[nodiscard]] Neighbour& at(NodeId node) {
     return neighbours_[static_cast<std::size_t>(node.value())];
   }
+  [[nodiscard]] std::optional<MemoryReference> refer(LaneId lane, const std::byte* memory,
+                                                     NodeId for_node);
   void map_rings(NodeId node);
   void end_releases();
   void say_goodbye(NodeId to);

@@ -1,0 +1,273 @@
+/// What goes wrong in a group: what its members tell each other, and how it fails.
+
+#include <algorithm>
+#include <cstring>
+#include <fmt/core.h>
+
+#include "node-runtime/collectives/group_core.hpp"
+
+namespace heddle::collectives {
+namespace {
+
+constexpr std::int32_t control_tag = Operation::tags;
+
+}  // namespace
+
+/// This member's call `number` does not begin.
+void GroupCore::refuse(std::int64_t number, const Error& why) {
+  {
+    const std::scoped_lock lock(mutex_);
+    under_way_.erase(number);
+    if (Called* const called = find_call(number)) called->is_refused = true;
+    if (!refusals_.extract(number).empty() || failure_) return;  // the others know
+  }
+  tell_all(Kind::refused, number, why.what(), why.code());
+}
+
+GroupCore::Called* GroupCore::find_call(std::int64_t number) {
+  const auto found = std::ranges::find(calls_, number, &Called::number);
+  return found == calls_.end() ? nullptr : &*found;
+}
+
+std::string GroupCore::call_of(std::int64_t number) {
+  const Called* const called = find_call(number);
+  return called == nullptr ? "" : called->call.describe();
+}
+
+void GroupCore::over(std::int64_t number, const Error* failure) {
+  bool is_news = false;
+  std::string call;
+  {
+    const std::scoped_lock lock(mutex_);
+    under_way_.erase(number);
+    is_news = failure != nullptr && !failure_;
+    if (is_news) call = call_of(number);
+  }
+  streams_.go_on(number, failure);
+  if (!is_news) return;
+  fail_all(Error(failure->code(), fmt::format("rank {} could not do operation {} of the group, {}: "
+                                              "{}",
+                                              rank(), number, call, failure->what())));
+}
+
+// ---- failure ---------------------------------------------------------------------------------
+
+void GroupCore::fail(const Error& why) {
+  std::vector<std::shared_ptr<Operation>> left;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (failure_) return;
+    failure_ = own_copy(why);
+    news_.notify_all();
+    for (const auto& [number, operation] : under_way_) {
+      if (operation != nullptr) left.push_back(operation);
+    }
+  }
+  for (const auto& operation : left) operation->abort(why);
+}
+
+void GroupCore::fail_all(const Error& why) {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (failure_) return;  // who told it has told all
+  }
+  tell_all(Kind::failed, 0, why.what(), why.code());
+  fail(why);
+}
+
+void GroupCore::misfit(std::int64_t number, Rank peer) {
+  std::string call;
+  {
+    const std::scoped_lock lock(mutex_);
+    call = call_of(number);
+    misfits_.emplace(number, peer);
+  }
+  tell(peer, Kind::misfit, number, call);
+}
+
+/// The sender's operation of that number is not this member's: who hears it knows both calls.
+void GroupCore::heard_of_misfit(const ControlHeader& header, const std::string& text) {
+  std::string own;
+  {
+    const std::scoped_lock lock(mutex_);
+    own = call_of(header.number);
+    if (own.empty()) own = "something else";
+  }
+  std::pair<std::int32_t, std::string> first{header.rank, text};
+  std::pair<std::int32_t, std::string> second{rank(), own};
+  if (second.first < first.first) std::swap(first, second);
+  fail_all(Error(
+      ErrorCode::usage,
+      fmt::format("operation {} of the group: rank {} calls {}, but rank {} calls {}; all ranks "
+                  "must make the same calls in the same order, with elements that fit{}",
+                  header.number, first.first, first.second, second.first, second.second,
+                  first.second == second.second ? " (their types differ)" : "")));
+}
+
+void GroupCore::heard_refusal(const ControlHeader& header, const std::string& text) {
+  const Error why(static_cast<ErrorCode>(header.code),
+                  fmt::format("rank {} refuses operation {} of the group: {}", header.rank,
+                              header.number, text));
+  {
+    const std::scoped_lock lock(mutex_);
+    const auto found = under_way_.find(header.number);
+    const bool is_begun =
+        header.number == on_board_ || (found != under_way_.end() && found->second != nullptr);
+    const bool is_past = header.number < next_ && found == under_way_.end();
+    if (!is_begun && !is_past) {
+      refusals_.emplace(header.number, why);
+      return;
+    }
+    // Nobody waits for it where it was refused as well.
+    const Called* const called = find_call(header.number);
+    if (is_past && called != nullptr && called->is_refused) return;
+  }
+  fail_all(why);
+}
+
+// ---- what others wait for ----------------------------------------------------------------------
+
+void GroupCore::quiet(std::int64_t number, const std::string& step) {
+  constexpr std::chrono::seconds answers_within{1};
+  std::string call;
+  std::optional<Rank> misfit_peer;
+  {
+    const std::scoped_lock lock(mutex_);
+    call = call_of(number);
+    if (const auto found = misfits_.find(number); found != misfits_.end()) {
+      misfit_peer = found->second;
+    }
+    states_.clear();
+    quiet_steps_[number] = step;
+  }
+  if (misfit_peer) {
+    return fail_all(
+        Error(ErrorCode::usage,
+              fmt::format("operation {} of the group: rank {} calls {}, but what rank {} has sent "
+                          "is of another call; all ranks must make the same calls in the same "
+                          "order, with elements that fit",
+                          number, rank(), call, misfit_peer->value())));
+  }
+  tell_all(Kind::ask_state, number, "");
+  std::string table = fmt::format(
+      "nothing has happened for {:.3g} s in operation {} of the group, {}; there may be ranks that "
+      "do not call it",
+      std::chrono::duration<double>(options_.patience).count(), number, call);
+  {
+    std::unique_lock lock(mutex_);
+    if (failure_) return;
+    news_.wait_for(lock, answers_within,
+                   [&] { return std::cmp_equal(states_.size() + 1, size()); });
+    states_[rank()] = fmt::format("is in it and waits: {}", step);
+    for (std::int32_t r = 0; r < size(); ++r) {
+      const auto found = states_.find(r);
+      table += fmt::format("\n  rank {} {}", r,
+                           found == states_.end() ? "does not answer" : found->second);
+    }
+  }
+  fail_all(Error(ErrorCode::communication, table));
+}
+
+void GroupCore::asked_for_state(const ControlHeader& header) {
+  std::shared_ptr<Operation> operation;
+  std::string state;
+  {
+    const std::scoped_lock lock(mutex_);
+    const auto found = under_way_.find(header.number);
+    if (const auto step = quiet_steps_.find(header.number); step != quiet_steps_.end()) {
+      state = fmt::format("is in it and waits: {}", step->second);
+    } else if (header.number == on_board_) {
+      state = "is in it and waits: others at the board";
+    } else if (found != under_way_.end()) {
+      operation = found->second;
+    } else if (header.number >= next_) {
+      state = next_ == 1 ? std::string("has not called anything")
+                         : fmt::format("has not called it; its last one is {}, {}", next_ - 1,
+                                       call_of(next_ - 1));
+    } else {
+      state = "has ended it";
+    }
+  }
+  const Rank to{header.rank};
+  if (operation == nullptr) {
+    if (state.empty()) state = "begins it";
+    return tell(to, Kind::state, header.number, state);
+  }
+  operation->ask_step(
+      [self = shared_from_this(), to, number = header.number](const std::string& step) {
+        self->tell(to, Kind::state, number, fmt::format("is in it and waits: {}", step));
+      });
+}
+
+// ---- messages between members ----------------------------------------------------------------
+
+void GroupCore::tell_all(Kind kind, std::int64_t number, std::string_view text, ErrorCode code) {
+  for (std::int32_t r = 0; r < size(); ++r) {
+    if (r != rank()) tell(Rank{r}, kind, number, text, code);
+  }
+}
+
+/// Where it cannot be told the node has failed or ended, as the other one hears.
+void GroupCore::tell(Rank to, Kind kind, std::int64_t number, std::string_view text,
+                     ErrorCode code) {
+  text = text.substr(0, control_bytes - sizeof(ControlHeader));
+  const ControlHeader header{number, rank(), kind, static_cast<std::uint8_t>(code),
+                             static_cast<std::uint16_t>(text.size())};
+  const auto note = std::make_shared<std::vector<std::byte>>(sizeof header + text.size());
+  std::memcpy(note->data(), &header, sizeof header);
+  std::memcpy(note->data() + sizeof header, text.data(), text.size());
+  try {
+    const p2p::Outgoing message{note->data(), static_cast<std::int64_t>(note->size())};
+    static_cast<void>(user_messages()->send(
+        message, options_.nodes[static_cast<std::size_t>(to.value())], control_tag,
+        options_.channel, [note](const p2p::Status&, const Error*) {}));
+  } catch (const Error&) {
+    return;
+  }
+}
+
+/// Until the group is gone, or the node has failed or ended.
+void GroupCore::listen() {
+  const auto note = std::make_shared<std::vector<std::byte>>(control_bytes);
+  const auto on_end = [weak = weak_from_this(), note](const p2p::Status& status,
+                                                      const Error* failure) {
+    const auto self = weak.lock();
+    if (self == nullptr || status.is_cancelled) return;
+    if (failure != nullptr) return self->fail(*failure);  // the node has failed
+    ControlHeader header;
+    std::memcpy(&header, note->data(), sizeof header);
+    const std::string text(reinterpret_cast<const char*>(note->data() + sizeof header),
+                           header.length);
+    self->listen();
+    self->heard(header, text);
+  };
+  try {
+    const p2p::Incoming room{note->data(), static_cast<std::int64_t>(note->size())};
+    p2p::Request request = user_messages()->listen(room, control_tag, options_.channel, on_end);
+    const std::scoped_lock lock(mutex_);
+    listening_ = std::move(request);
+  } catch (const Error&) {
+    return;
+  }
+}
+
+void GroupCore::heard(const ControlHeader& header, const std::string& text) {
+  switch (header.kind) {
+    case Kind::misfit:
+      return heard_of_misfit(header, text);
+    case Kind::failed:
+      return fail(Error(static_cast<ErrorCode>(header.code), text));
+    case Kind::refused:
+      return heard_refusal(header, text);
+    case Kind::ask_state:
+      return asked_for_state(header);
+    case Kind::state: {
+      const std::scoped_lock lock(mutex_);
+      states_[header.rank] = text;
+      news_.notify_all();
+      return;
+    }
+  }
+}
+
+}  // namespace heddle::collectives

@@ -1,0 +1,86 @@
+#include "node-runtime/transport/stream_words.hpp"
+
+#include <cstddef>
+#include <mutex>
+#include <new>
+
+namespace heddle {
+
+/// Locks: mutex_ guards the lists of words; the device's own lock is taken under it.
+class StreamWords::Pool {
+ public:
+  using Value = std::atomic<std::uint64_t>;
+
+  explicit Pool(Device& device) : device_(device) {}
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+  ~Pool() {
+    for (void* block : blocks_) device_.free_host(block);
+  }
+
+  [[nodiscard]] Value& take() {
+    const std::scoped_lock lock(mutex_);
+    if (free_.empty()) grow();
+    Value* const taken = free_.back();
+    free_.pop_back();
+    return *taken;
+  }
+  void give_back(Value& word) {
+    const std::scoped_lock lock(mutex_);
+    free_.push_back(&word);
+  }
+
+ private:
+  /// Each word has a cache line of its own.
+  void grow() {
+    constexpr std::size_t words = 256;
+    constexpr std::size_t line = 64;
+    auto* const block = static_cast<std::byte*>(device_.allocate_host(words * line));
+    blocks_.push_back(block);
+    for (std::size_t i = 0; i < words; ++i) free_.push_back(new (block + i * line) Value(0));
+  }
+
+  Device& device_;
+  std::mutex mutex_;
+  std::vector<Value*> free_;
+  std::vector<void*> blocks_;
+};
+
+namespace {
+
+template <class Pool>
+class PooledWord final : public StreamWords::Word {
+ public:
+  explicit PooledWord(Pool& pool)
+      // Relaxed: who raised it before gave it back under the pool's lock.
+      : pool_(pool), word_(pool.take()), value_(word_.load(std::memory_order_relaxed) + 1) {}
+  PooledWord(const PooledWord&) = delete;
+  PooledWord& operator=(const PooledWord&) = delete;
+  ~PooledWord() override {
+    raise();
+    pool_.give_back(word_);
+  }
+
+  void stop(Stream& stream) override { stream.await_word(word_, value_); }
+  // Release pairs with the stream's reading.
+  void raise() override { word_.store(value_, std::memory_order_release); }
+
+ private:
+  Pool& pool_;
+  typename Pool::Value& word_;
+  const std::uint64_t value_;
+};
+
+}  // namespace
+
+StreamWords::StreamWords(std::span<Device* const> devices) {
+  for (Device* device : devices) pools_.push_back(std::make_unique<Pool>(*device));
+}
+
+StreamWords::~StreamWords() = default;
+
+std::shared_ptr<StreamWords::Word> StreamWords::take(p2p::LaneId lane) {
+  return std::make_shared<PooledWord<Pool>>(*pools_[static_cast<std::size_t>(lane.value())]);
+}
+
+}  // namespace heddle

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "node-runtime/device/device.hpp"
+#include "node-runtime/transport/p2p/lanes.hpp"
+
+namespace heddle {
+
+/// Words in host memory that streams of a device wait for (Stream::await_word), one for each
+/// operation that a stream waits for. A word only ever rises, so that one stream may still have to
+/// look at it when the next one waits for a higher value.
+///
+/// Threads: any.
+class StreamWords {
+ public:
+  explicit StreamWords(std::span<Device* const> devices);
+  StreamWords(const StreamWords&) = delete;
+  StreamWords& operator=(const StreamWords&) = delete;
+  /// No stream waits for a word any more.
+  ~StreamWords();
+
+  /// What a stream waits for, and what lets it go on. Raised at the latest when it is destroyed.
+  class Word {
+   public:
+    Word(const Word&) = delete;
+    Word& operator=(const Word&) = delete;
+    virtual ~Word() = default;
+
+    /// The stream waits, behind what it has queued. Throws what Stream::await_word does.
+    virtual void stop(Stream& stream) = 0;
+    /// It goes on. Writes before this are seen by what the stream has queued behind.
+    virtual void raise() = 0;
+
+   protected:
+    Word() = default;
+  };
+  /// Outlived by this object.
+  [[nodiscard]] std::shared_ptr<Word> take(p2p::LaneId lane);
+
+ private:
+  class Pool;
+  std::vector<std::unique_ptr<Pool>> pools_;  ///< by lane
+};
+
+}  // namespace heddle
