@@ -181,6 +181,11 @@ int Node::cpu_workers() const {
 int Node::devices() const {
   return parts_->facts.devices;
 }
+Device& Node::device(int number) const {
+  require(number >= 0 && number < devices(), "Node::device({}): the node has {}, counted from 0",
+          number, devices());
+  return *parts_->devices.devices[static_cast<std::size_t>(number)];
+}
 const NodeFacts& Node::facts() const {
   return parts_->facts;
 }

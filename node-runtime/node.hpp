@@ -18,6 +18,7 @@
 
 namespace heddle {
 
+class Device;
 class Group;
 struct JobRecord;
 struct NodeFacts;
@@ -117,6 +118,9 @@ class Node {
   /// Devices of this node; all nodes have the same number.
   [[nodiscard]] int cpu_workers() const;
   [[nodiscard]] int devices() const;
+  /// One of them, for a program's own memory and streams; they end before the node does. Throws
+  /// Error(usage) for one that is not there.
+  [[nodiscard]] Device& device(int number) const;
   /// All that the node decided (node_facts.hpp).
   [[nodiscard]] const NodeFacts& facts() const;
   [[nodiscard]] const Config& config() const;

@@ -86,6 +86,10 @@ std::shared_ptr<GroupCore> Node::Parts::make_world() {
   CollectiveRates rates = collective_rates(path_rates(facts.tuning.measured));
   Group(core).broadcast({&rates, sizeof rates}, 0, {.name = "rates of the group of all nodes"});
   core->set_rates(rates);
+  std::int8_t has_devices = facts.devices > 0 && messages->takes_device_memory() ? 1 : 0;
+  Group(core).all_reduce(Incoming{&has_devices, 1, Scalar::int8}, ReduceOperation::minimum(),
+                         {.name = "devices of the group of all nodes"});
+  if (has_devices != 0) core->set_have_devices();
   core->set_up_board();
   return core;
 }

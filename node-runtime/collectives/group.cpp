@@ -50,7 +50,7 @@ void Collective::wait() const {
 CollectiveReport Collective::report() const {
   require(done(), "Collective::report: the operation is not over");
   CollectiveReport report;
-  report.algorithm = state_->choice.text();
+  report.algorithm = state_->operation->has_skipped_steps() ? "direct" : state_->choice.text();
   report.predicted_s = state_->choice.seconds;
   report.seconds = state_->seconds;
   const auto& considered = state_->choice.considered;
@@ -122,7 +122,8 @@ std::shared_ptr<GroupCore> make_member(GroupCore& parent, const Wish& own,
       parent.planner().rates(),
       parent.options().patience,
       parent.options().looks,
-      parent.options().yields};
+      parent.options().yields,
+      parent.options().have_devices};
   for (const Rank r : members) {
     if (r.value() == parent.rank()) {
       options.own = Rank{static_cast<std::int32_t>(options.nodes.size())};

@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include "base/process_limits.hpp"
+#include "node-runtime/collectives/reduce/device_reduction.hpp"
 
 namespace heddle::collectives {
 namespace {
@@ -26,6 +27,7 @@ auto named(const Call& call, const Work& work) {
 
 std::shared_ptr<GroupCore> GroupCore::make(std::weak_ptr<UserMessages> messages, Options options) {
   std::shared_ptr<GroupCore> core(new GroupCore(std::move(messages), std::move(options)));
+  if (core->options_.have_devices) core->set_have_devices();
   if (core->size() > 1) core->listen();
   return core;
 }
@@ -208,14 +210,21 @@ void GroupCore::look_from_board() {
   }
 }
 
+bool GroupCore::is_on_one_host() const {
+  for (std::int32_t r = 1; r < size(); ++r) {
+    if (options_.places[Rank{r}].host != options_.places[Rank{0}].host) return false;
+  }
+  return true;
+}
+
+void GroupCore::set_have_devices() {
+  options_.have_devices = true;
+  if (size() == 1 || !is_on_one_host()) return;
+  planner_.set_direct({options_.own, options_.nodes, std::make_shared<KnownMemory>()});
+}
+
 void GroupCore::set_up_board() {
-  const auto has_one_host = [&] {
-    for (std::int32_t r = 1; r < size(); ++r) {
-      if (options_.places[Rank{r}].host != options_.places[Rank{0}].host) return false;
-    }
-    return true;
-  };
-  if (size() == 1 || !has_one_host()) return;
+  if (size() == 1 || !is_on_one_host()) return;
   // The lowest rank's memory; all tell whether they have it.
   using Name = p2p::HostRegion::Name;
   std::optional<p2p::HostRegion> memory;

@@ -52,6 +52,7 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
     /// Of a thread that waits at the board, before it sleeps: Board::Patience.
     std::int32_t looks = 0;
     std::int32_t yields = 0;
+    bool have_devices = false;  ///< all nodes, for memory of messages
   };
   /// Collective in order: all members make the same groups.
   [[nodiscard]] static std::shared_ptr<GroupCore> make(std::weak_ptr<UserMessages> messages,
@@ -66,6 +67,8 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   }
   [[nodiscard]] const Options& options() const { return options_; }
   [[nodiscard]] const Planner& planner() const { return planner_; }
+  /// Before calls on elements: all nodes have devices.
+  void set_have_devices();
   /// Between calls of the first thread.
   void set_rates(const CollectiveRates& rates) { planner_.set_rates(rates); }
   /// Throws Error(usage) when the node has ended.
@@ -124,6 +127,7 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   void fail(const Error& why);
   void fail_all(const Error& why);
   void run_on_board(const Call& call);
+  [[nodiscard]] bool is_on_one_host() const;
   [[nodiscard]] std::optional<p2p::LaneId> lane_for(const Call& call, const Stream* stream) const;
   void look_from_board();
   [[nodiscard]] Error what_it_was(std::int64_t number);

@@ -25,7 +25,8 @@ struct Incoming {
 struct CollectiveOptions {
   /// "auto", a tree at all levels ("flat", "chain", "binary", "binomial", "split_binary"), a way of
   /// all_reduce ("reduce_broadcast", "scatter_gather") or of all_to_all ("pairwise", "leaders",
-  /// "bruck").
+  /// "bruck"); or "direct": each device of the host that has memory of a rank does a share
+  /// for all, by reading and writing the memory of all ranks.
   std::string algorithm = "auto";
   /// Pieces in which a message is forwarded; 0: chosen.
   std::int64_t fragment_bytes = 0;

@@ -1,11 +1,13 @@
 #include "node-runtime/collectives/call/plan.hpp"
 
 #include <algorithm>
+#include <fmt/core.h>
 #include <numeric>
 #include <utility>
 #include <vector>
 
 #include "base/assert.hpp"
+#include "base/error.hpp"
 #include "node-runtime/collectives/call/memory.hpp"
 #include "node-runtime/collectives/execution/seal.hpp"
 #include "node-runtime/collectives/schedule/barrier.hpp"
@@ -102,8 +104,11 @@ Planner::Planned Planner::plan(const Call& call, std::int64_t number, bool is_ga
   if (call.reduces())
     task.scalar = scalar_of(call.inputs.empty() ? call.outputs.front() : call.inputs.front(), call);
   task.element_bytes = call.kind == CollectiveKind::barrier ? 0 : size_of(task.scalar);
+  task.seal = seal_of(call, number);
   const Home home = home_of(call);
-  set_places(call, key, home, is_gated, task);
+  const bool must_go_direct = overrides.is_direct;
+  set_places(call, key,
+             {home, is_gated, may_go_direct(call, query, must_go_direct), must_go_direct}, task);
 
   std::int64_t longest = 1;
   for (const Step& step : task.schedule->schedule().steps) {
@@ -133,8 +138,6 @@ Planner::Planned Planner::plan(const Call& call, std::int64_t number, bool is_ga
     }
     task.slots = task.own_slots.get();
   }
-
-  task.seal = seal_of(call, number);
   return planned;
 }
 
@@ -182,8 +185,29 @@ Schedule Planner::make(const Key& key) const {
 }
 
 /// Where blocks are in the task's memory, in elements of task.element_bytes.
-void Planner::set_places(const Call& call, const Key& key, const Home& home, bool is_gated,
-                         Task& task) {
+bool Planner::may_go_direct(const Call& call, const CollectiveQuery& query,
+                            bool is_asked_for) const {
+  // Below, telling where memory is takes longer than the work.
+  constexpr double least_bytes = 65536;
+  const auto refused = [&](std::string_view why) {
+    if (is_asked_for) {
+      throw Error(ErrorCode::usage, fmt::format("'direct' cannot be taken: {}", why));
+    }
+    return false;
+  };
+  if (!direct_rank_) return refused("not all ranks are on one host and have devices");
+  if (places_.size() > direct_ranks_max) return refused("the group has more than 16 ranks");
+  if (!query.is_known || query.kind == CollectiveKind::barrier) {
+    return refused("not all ranks know how much there is of each");
+  }
+  const bool has_blocks = call.has_blocks(Side::input) || call.has_blocks(Side::output);
+  const double bytes = query.bytes * (has_blocks ? places_.size() : 1);
+  if (bytes == 0) return refused("there are no elements");
+  return is_asked_for || (bytes >= least_bytes && call.options.algorithm == "auto");
+}
+
+void Planner::set_places(const Call& call, const Key& key, const Wanted& wanted, Task& task) {
+  const Home& home = wanted.home;
   const std::int32_t ranks = places_.size();
   const std::int32_t own = own_.value();
   const std::int64_t unit = std::max<std::int64_t>(1, task.element_bytes);
@@ -214,7 +238,7 @@ void Planner::set_places(const Call& call, const Key& key, const Home& home, boo
   const bool gives_output = call.kind != CollectiveKind::exclusive_scan || own != 0;
   task.input = sides->input.base();
   task.output = sides->output.base();
-  if (is_gated || sides->input.needs_devices()) {
+  if (wanted.is_gated || sides->input.needs_devices()) {
     task.before = sides->input.packing();
   } else {
     sides->input.pack_all();
@@ -223,6 +247,21 @@ void Planner::set_places(const Call& call, const Key& key, const Home& home, boo
     task.after = sides->output.unpacking();
   } else if (gives_output) {
     task.finish = [sides] { sides->output.unpack_all(); };
+  }
+
+  const bool has_in = !call.inputs.empty() || call.is_in_place;
+  const bool has_out = !call.outputs.empty();
+  if (wanted.may_go_direct) {
+    const CallMemory& known = has_in ? sides->input : sides->output;
+    DirectMemory memory{home,
+                        nullptr,
+                        nullptr,
+                        known.block(0).bytes,
+                        known.block(0).signature,
+                        wanted.must_go_direct};
+    if (has_in) memory.input = sides->input.base() + sides->input.block(0).offset;
+    if (has_out) memory.output = sides->output.base() + sides->output.block(0).offset;
+    add_direct_way(call, *direct_rank_, memory, task);
   }
 
   using Where = CallMemory::Block;
@@ -236,8 +275,6 @@ void Planner::set_places(const Call& call, const Key& key, const Home& home, boo
     return BlockPlace{length, from.offset / unit + begin, to.offset / unit + begin,
                       from.bytes > 0 ? from.signature : to.signature};
   };
-  const bool has_in = !call.inputs.empty() || call.is_in_place;
-  const bool has_out = !call.outputs.empty();
   switch (call.kind) {
     case CollectiveKind::barrier:
       task.place = [](std::int32_t) { return BlockPlace{1, 0, 0, 0}; };

@@ -5,8 +5,11 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <utility>
 
 #include "node-runtime/collectives/call/call.hpp"
+#include "node-runtime/collectives/call/direct_call.hpp"
 #include "node-runtime/collectives/call/memory.hpp"
 #include "node-runtime/collectives/execution/execution.hpp"
 #include "node-runtime/collectives/schedule/choice.hpp"
@@ -42,6 +45,9 @@ class Planner {
   /// has it, unless a reduction has no form for devices.
   [[nodiscard]] Home home_of(const Call& call) const;
 
+  /// Before the first call, where all ranks are on one host and have devices: operations on large
+  /// memory of devices go the direct way.
+  void set_direct(DirectRank rank) { direct_rank_ = std::move(rank); }
   [[nodiscard]] const CollectiveRates& rates() const { return rates_; }
   /// Before the first call.
   void set_rates(const CollectiveRates& rates) { rates_ = rates; }
@@ -62,7 +68,16 @@ class Planner {
 
   [[nodiscard]] std::shared_ptr<const CompiledSchedule> schedule_of(const Key& key);
   [[nodiscard]] Schedule make(const Key& key) const;
-  void set_places(const Call& call, const Key& key, const Home& home, bool is_gated, Task& task);
+  struct Wanted {
+    Home home;
+    bool is_gated = false;
+    bool may_go_direct = false;
+    bool must_go_direct = false;
+  };
+  void set_places(const Call& call, const Key& key, const Wanted& wanted, Task& task);
+  /// Throws Error(usage) where the call asks for it and it cannot be.
+  [[nodiscard]] bool may_go_direct(const Call& call, const CollectiveQuery& query,
+                                   bool is_asked_for) const;
 
   Rank own_;
   Places places_;
@@ -71,6 +86,7 @@ class Planner {
   Levels direct_;
   CollectiveRates rates_;
   RankDevices* devices_;
+  std::optional<DirectRank> direct_rank_;
   p2p::ShapeCache inputs_{false};
   p2p::ShapeCache outputs_{true};
   std::mutex mutex_;

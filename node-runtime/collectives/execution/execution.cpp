@@ -57,7 +57,8 @@ void Execution::go_on() {
         goes_on = next_stage(task_.before);
         if (!goes_on || stage_ <= task_.before.size()) break;
         enter(Phase::steps);
-        if (task_.has_all && task_.has_all()) first_ = next_ = fragment_count_;
+        has_skipped_steps_ = task_.has_all && task_.has_all();
+        if (has_skipped_steps_) first_ = next_ = fragment_count_;
         open_fragments();
         break;
       case Phase::steps:

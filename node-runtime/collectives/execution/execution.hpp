@@ -119,6 +119,8 @@ class Execution {
   /// All has been done, or it has failed and nothing is under way.
   [[nodiscard]] bool is_over() const;
   [[nodiscard]] const std::optional<Error>& failure() const { return failure_; }
+  /// Task::has_all was true: no step was done.
+  [[nodiscard]] bool has_skipped_steps() const { return has_skipped_steps_; }
   /// "receive block 3 from rank 2 to the output" of the first fragment under way; empty: it is
   /// over.
   [[nodiscard]] std::string waits_for() const;
@@ -186,8 +188,9 @@ class Execution {
   std::int32_t chores_left_ = 0;               ///< of the stage under way
   std::map<std::int64_t, Gathered> gathered_;  ///< by ticket
   std::int64_t messages_ = 0;                  ///< under way, with works and chores
-  bool is_running_ = false;                    ///< run_ready() is on the stack
-  bool is_going_on_ = false;                   ///< likewise
+  bool has_skipped_steps_ = false;
+  bool is_running_ = false;   ///< run_ready() is on the stack
+  bool is_going_on_ = false;  ///< likewise
   std::optional<Error> failure_;
 };
 

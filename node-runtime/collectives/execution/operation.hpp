@@ -77,6 +77,8 @@ class Operation final : private Courier, public std::enable_shared_from_this<Ope
   /// Once, after make_shared. It may have been aborted before.
   void begin();
   [[nodiscard]] bool is_over();
+  /// When it is over: it went the direct way.
+  [[nodiscard]] bool has_skipped_steps() const { return execution_.has_skipped_steps(); }
   /// Blocks until it is over; throws what made it fail. Not by the progress thread. Any number of
   /// threads and times.
   void wait();

@@ -292,7 +292,11 @@ CollectiveOverrides overrides_of(std::string_view algorithm) {
     if (name == algorithm) overrides.all_to_all = way;
     known += fmt::format(", {}", name);
   }
-  if (overrides.tree || overrides.all_reduce || overrides.all_to_all) return overrides;
+  overrides.is_direct = algorithm == "direct";
+  known += ", direct";
+  if (overrides.tree || overrides.all_reduce || overrides.all_to_all || overrides.is_direct) {
+    return overrides;
+  }
   throw Error(ErrorCode::usage,
               fmt::format("'{}' is no algorithm of collectives; there are {}", algorithm, known));
 }

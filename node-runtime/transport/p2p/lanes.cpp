@@ -1,5 +1,6 @@
 #include "node-runtime/transport/p2p/lanes.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/assert.hpp"
@@ -119,8 +120,12 @@ void Lanes::watch(LaneId lane, std::shared_ptr<const Event> event, OperationId i
 }
 
 void Lanes::forget(LaneId lane, OperationId id) {
-  under_way_ -= static_cast<std::int64_t>(
-      std::erase_if(at(lane).watched, [&](const Watched& one) { return one.id == id; }));
+  Lane& on = at(lane);
+  const auto found = std::ranges::find(on.watched, id, &Watched::id);
+  if (found == on.watched.end()) return;
+  on.forgotten.push_back(std::move(found->event));
+  on.watched.erase(found);
+  --under_way_;
 }
 
 void Lanes::poll_watched(Lane& lane, std::vector<Ended>& ended) {
@@ -133,6 +138,8 @@ void Lanes::poll_watched(Lane& lane, std::vector<Ended>& ended) {
     return true;
   };
   under_way_ -= static_cast<std::int64_t>(std::erase_if(lane.watched, is_over));
+  std::erase_if(lane.forgotten,
+                [](const auto& event) { return event->query() != EventState::pending; });
 }
 
 Lanes::Queue& Lanes::next(Queues& queues) {

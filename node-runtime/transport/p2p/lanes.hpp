@@ -142,6 +142,8 @@ class Lanes {
     Queues in;
     Queues works;  ///< made when they are first needed
     std::vector<Watched> watched;
+    /// Not watched any more, but not complete: an event is destroyed when it is.
+    std::vector<std::shared_ptr<const Event>> forgotten;
   };
 
   [[nodiscard]] Lane& at(LaneId lane) const {

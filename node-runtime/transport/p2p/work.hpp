@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "node-runtime/device/device.hpp"
@@ -35,6 +36,9 @@ struct DeviceWork {
   std::vector<RemoteMemory> remote{};
   std::function<void(const WorkPlace&)> queue{};
   std::shared_ptr<Event> awaits{};
+  /// Where set: a mapping that the system refuses is no failure; `queue` is not called, and this
+  /// says why.
+  std::shared_ptr<std::string> refusal{};
 };
 
 /// Device memory that other nodes may map from now on.

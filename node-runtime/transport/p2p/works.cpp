@@ -38,10 +38,17 @@ void Works::queue(Work& work) {
   if (device.awaits != nullptr) return lanes_.watch(device.lane, device.awaits, id);
   std::vector<Spot> remote;
   remote.reserve(device.remote.size());
-  for (const RemoteMemory& one : device.remote) {
-    std::shared_ptr<const Mappings::Use> use;
-    remote.push_back(neighbours_.map(one.node, device.lane, one.memory, use));
-    if (use != nullptr) work.mappings.push_back(std::move(use));
+  try {
+    for (const RemoteMemory& one : device.remote) {
+      std::shared_ptr<const Mappings::Use> use;
+      remote.push_back(neighbours_.map(one.node, device.lane, one.memory, use));
+      if (use != nullptr) work.mappings.push_back(std::move(use));
+    }
+  } catch (const Error& error) {
+    if (device.refusal == nullptr) throw;
+    *device.refusal = error.what();
+    const std::shared_ptr<Work> ended = under_way_.extract(work.id);
+    return end(ended, nullptr);
   }
   lanes_.run(
       device.lane,

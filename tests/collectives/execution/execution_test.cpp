@@ -568,4 +568,100 @@ TEST(Operations, that_are_aborted_or_asked_before_they_begin_end_all_the_same) {
   }
 }
 
+/// A chore that notes when it begins, and ends by a message that QuietCourier keeps.
+Chore noted(std::vector<std::string>& notes, const std::string& what) {
+  return {what, [&notes, what](Courier& courier, std::int64_t ticket) {
+            notes.push_back(what);
+            courier.send(Rank{1}, {}, {}, ticket);
+            return false;
+          }};
+}
+
+/// A chore that is over at once.
+Chore immediate(std::vector<std::string>& notes, const std::string& what) {
+  return {what, [&notes, what](Courier&, std::int64_t) {
+            notes.push_back(what);
+            return true;
+          }};
+}
+
+TEST(Stages, come_one_after_the_other_before_the_steps_and_behind_them) {
+  using Notes = std::vector<std::string>;
+  const std::byte from{7};
+  std::byte to{0};
+  Notes notes;
+  Task task = copying(1, from, to);
+  task.before = {{noted(notes, "a"), noted(notes, "b")}, {immediate(notes, "c")}, {}};
+  task.after = {{noted(notes, "d")}};
+  task.finish = [&] { notes.emplace_back("finish"); };
+  QuietCourier courier;
+  Execution execution(std::move(task), courier);
+  execution.begin();
+  EXPECT_EQ(notes, (Notes{"a", "b"}));
+  EXPECT_EQ(execution.waits_for(), "a");
+  execution.ended(courier.begun[1]);
+  EXPECT_EQ(notes, (Notes{"a", "b"}));
+  EXPECT_EQ(to, std::byte{0});
+  execution.ended(courier.begun[0]);
+  EXPECT_EQ(notes, (Notes{"a", "b", "c", "d"}));
+  EXPECT_EQ(to, from) << "the step is behind the stages before it";
+  EXPECT_FALSE(execution.is_over());
+  EXPECT_EQ(execution.waits_for(), "d");
+  execution.ended(courier.begun[2]);
+  EXPECT_TRUE(execution.is_over());
+  execution.finish_task();
+  EXPECT_EQ(notes.back(), "finish");
+}
+
+TEST(Stages, that_have_done_all_leave_no_step_to_do) {
+  const std::byte from{7};
+  for (const bool has_all : {false, true}) {
+    std::byte to{0};
+    std::vector<std::string> notes;
+    Task task = copying(1, from, to);
+    task.before = {{immediate(notes, "a")}};
+    task.has_all = [has_all] { return has_all; };
+    task.after = {{immediate(notes, "b")}};
+    QuietCourier courier;
+    Execution execution(std::move(task), courier);
+    execution.begin();
+    EXPECT_TRUE(execution.is_over());
+    EXPECT_EQ(execution.has_skipped_steps(), has_all);
+    EXPECT_EQ(to, has_all ? std::byte{0} : from);
+    EXPECT_EQ(notes, (std::vector<std::string>{"a", "b"}));
+  }
+}
+
+TEST(Stages, that_fail_or_throw_end_all_when_the_others_have_ended) {
+  const std::byte from{7};
+  std::byte to{0};
+  std::vector<std::string> notes;
+  Task task = copying(1, from, to);
+  task.before = {{noted(notes, "a"), noted(notes, "b")}, {noted(notes, "c")}};
+  QuietCourier courier;
+  Execution execution(std::move(task), courier);
+  execution.begin();
+  const Error lost(ErrorCode::internal, "a device is gone");
+  execution.ended(courier.begun[0], &lost);
+  EXPECT_FALSE(execution.is_over());
+  execution.ended(courier.begun[1]);
+  EXPECT_TRUE(execution.is_over());
+  EXPECT_EQ(notes.size(), 2U);
+  EXPECT_EQ(to, std::byte{0});
+
+  Task throwing = copying(1, from, to);
+  throwing.before = {{noted(notes, "d"), {"e", [](Courier&, std::int64_t) -> bool {
+                                            throw Error(ErrorCode::usage, "not this one");
+                                          }}}};
+  auto messages = std::make_shared<GroupMessages>();
+  std::optional<Error> told;
+  messages->over = [&](std::int64_t, const Error* failure) { told = *failure; };
+  throwing.before.front().erase(throwing.before.front().begin());
+  const auto operation = std::make_shared<Operation>(std::move(throwing), messages, 1);
+  operation->begin();
+  EXPECT_TRUE(operation->is_over());
+  ASSERT_TRUE(told.has_value());
+  EXPECT_STREQ(told->what(), "not this one");
+}
+
 }  // namespace heddle::collectives

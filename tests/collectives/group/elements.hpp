@@ -5,12 +5,13 @@
 #include <cstdint>
 #include <fmt/core.h>
 #include <functional>
-#include <random>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/error.hpp"
 #include "node-runtime/collectives/options.hpp"
+#include "node-runtime/device/device.hpp"
 
 namespace heddle::testing {
 
@@ -44,23 +45,32 @@ inline DoubleType double_type(std::uint32_t number) {
   }
 }
 
-/// Memory with some elements of a type, and a sentinel wherever none of its doubles is.
+/// Memory with some elements of a type, and a sentinel wherever none of its doubles is; on the host
+/// or on a device. Then out() and in() bring there what fill() has written, and check() brings it
+/// back.
 class TypedMemory {
  public:
-  /// `doubles`: of all elements.
-  TypedMemory(DoubleType type, std::int64_t doubles)
+  /// `doubles`: of all elements. `device`: null for the host.
+  TypedMemory(DoubleType type, std::int64_t doubles, Device* device = nullptr)
       : type_(std::move(type)),
         count_(doubles / type_.doubles()),
         doubles_(doubles),
-        memory_(static_cast<std::size_t>(count_ * type_.extent + 2 * margin), sentinel()) {}
+        memory_(static_cast<std::size_t>(count_ * type_.extent + 2 * margin), sentinel()) {
+    if (device != nullptr) {
+      on_device_ = std::make_unique<DeviceBuffer>(*device, memory_.size() * sizeof(double));
+      device_ = device;
+    }
+  }
 
   [[nodiscard]] std::int64_t count() const { return count_; }
-  [[nodiscard]] Outgoing out() const { return {first(), count_, type_.type}; }
-  [[nodiscard]] Incoming in() { return {const_cast<double*>(first()), count_, type_.type}; }
+  [[nodiscard]] Outgoing out() const { return {used(), count_, type_.type}; }
+  [[nodiscard]] Incoming in() { return {used(), count_, type_.type}; }
   /// As blocks for each of `ranks`.
-  [[nodiscard]] Outgoing out_of(int ranks) const { return {first(), count_ / ranks, type_.type}; }
-  [[nodiscard]] Incoming in_of(int ranks) {
-    return {const_cast<double*>(first()), count_ / ranks, type_.type};
+  [[nodiscard]] Outgoing out_of(int ranks) const { return {used(), count_ / ranks, type_.type}; }
+  [[nodiscard]] Incoming in_of(int ranks) { return {used(), count_ / ranks, type_.type}; }
+  /// Of its device; null: the host.
+  [[nodiscard]] const std::byte* device_memory() const {
+    return on_device_ == nullptr ? nullptr : on_device_->address();
   }
 
   double& operator[](std::int64_t i) { return memory_[place(i)]; }
@@ -72,6 +82,9 @@ class TypedMemory {
   /// doubles that have values; all others are as they were.
   void check(const std::string& what, std::int64_t from, std::int64_t to,
              const std::function<double(std::int64_t)>& value) {
+    if (on_device_ != nullptr) {
+      move({memory_.data(), nullptr}, {on_device_->address(), device_});
+    }
     std::vector<double> expected(memory_.size(), sentinel());
     for (std::int64_t i = from; i < to; ++i) expected[place(i)] = value(i);
     for (std::size_t k = 0; k < memory_.size(); ++k) {
@@ -89,7 +102,19 @@ class TypedMemory {
  private:
   static constexpr std::int64_t margin = 8;
   static double sentinel() { return std::bit_cast<double>(0x7ff8dead0000beefULL); }
-  [[nodiscard]] const double* first() const { return memory_.data() + margin; }
+  /// Where operations find the elements.
+  [[nodiscard]] double* used() const {
+    if (on_device_ == nullptr) {
+      return const_cast<double*>(memory_.data()) + margin;  // NOLINT(*-const-cast): or only read
+    }
+    move({on_device_->address(), device_}, {memory_.data(), nullptr});
+    return reinterpret_cast<double*>(on_device_->address()) + margin;
+  }
+  void move(Destination to, Source from) const {
+    const auto stream = device_->create_stream();
+    stream->copy(to, from, memory_.size() * sizeof(double));
+    stream->synchronize();
+  }
   [[nodiscard]] std::size_t place(std::int64_t i) const {
     return static_cast<std::size_t>(margin + i / type_.doubles() * type_.extent +
                                     type_.places[static_cast<std::size_t>(i % type_.doubles())]);
@@ -99,6 +124,8 @@ class TypedMemory {
   std::int64_t count_;
   std::int64_t doubles_;
   std::vector<double> memory_;
+  Device* device_ = nullptr;
+  std::unique_ptr<DeviceBuffer> on_device_;
 };
 
 }  // namespace heddle::testing

@@ -1,9 +1,10 @@
 /// All operations of groups, on all nodes and on parts of them, with elements of many types, ranks
 /// that describe them differently, and every double checked; sentinels lie between them.
 ///
-///   mpiexec -n P group_program CASES
+///   mpiexec -n P group_program CASES [BACKEND PER_NODE]
 ///
-/// Prints "all is well" on node 0.
+/// With a backend of devices, memory is on the host or on any device of the node, at random on each
+/// node, and half of the operations are on a stream. Prints "all is well" on node 0.
 
 #include <bit>
 #include <cstdint>
@@ -11,9 +12,11 @@
 #include <cstdlib>
 #include <fmt/core.h>
 #include <functional>
+#include <memory>
 #include <mpi.h>
 #include <optional>
 #include <random>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,15 +49,31 @@ double bracket(int begin, int end, std::int64_t i, std::uint32_t seed) {
   return a + bracket(begin + left, end, i, seed);
 }
 
+/// The operation in its blocking form, or on a stream, which is waited for.
+#define HEDDLE_BLOCKING_OR_ON_STREAM(operation)   \
+  template <class... Arguments>                   \
+  void operation(const Arguments&... arguments) { \
+    if (stream_ == nullptr || below(2) == 0) {    \
+      return group_.operation(arguments...);      \
+    }                                             \
+    group_.operation(*stream_, arguments...);     \
+    stream_->synchronize();                       \
+  }
+
 class Cases {
  public:
-  Cases(Group group, std::uint32_t seed)
-      : group_(std::move(group)),
+  Cases(Node& node, Group group, std::uint32_t seed)
+      : node_(node),
+        group_(std::move(group)),
         size_(group_.size()),
         own_(group_.rank()),
         seed_(seed),
         common_(seed),
-        own_random_(seed * 977 + static_cast<std::uint32_t>(own_)) {}
+        own_random_(seed * 977 + static_cast<std::uint32_t>(own_)) {
+    if (node.devices() > 0) {
+      stream_ = node.device(static_cast<int>(seed) % node.devices()).create_stream();
+    }
+  }
 
   void run() {
     const std::int64_t longest = below(3) == 0 ? 20000 : 40;
@@ -64,7 +83,7 @@ class Cases {
     reductions();
     lists();
     in_flight();
-    group_.barrier();
+    barrier();
   }
 
  private:
@@ -73,8 +92,22 @@ class Cases {
     return static_cast<std::int64_t>(common_() % static_cast<std::uint64_t>(n));
   }
   [[nodiscard]] TypedMemory memory(std::int64_t doubles) {
-    return {double_type(static_cast<std::uint32_t>(own_random_())), doubles};
+    const DoubleType type = double_type(static_cast<std::uint32_t>(own_random_()));
+    const auto place =
+        static_cast<int>(own_random_() % (1 + 2 * static_cast<unsigned>(node_.devices())));
+    return {type, doubles, place == 0 ? nullptr : &node_.device((place - 1) % node_.devices())};
   }
+  HEDDLE_BLOCKING_OR_ON_STREAM(barrier)
+  HEDDLE_BLOCKING_OR_ON_STREAM(broadcast)
+  HEDDLE_BLOCKING_OR_ON_STREAM(scatter)
+  HEDDLE_BLOCKING_OR_ON_STREAM(gather)
+  HEDDLE_BLOCKING_OR_ON_STREAM(all_gather)
+  HEDDLE_BLOCKING_OR_ON_STREAM(all_to_all)
+  HEDDLE_BLOCKING_OR_ON_STREAM(reduce)
+  HEDDLE_BLOCKING_OR_ON_STREAM(all_reduce)
+  HEDDLE_BLOCKING_OR_ON_STREAM(reduce_scatter)
+  HEDDLE_BLOCKING_OR_ON_STREAM(scan)
+  HEDDLE_BLOCKING_OR_ON_STREAM(exclusive_scan)
   [[nodiscard]] TypedMemory filled(std::int64_t doubles) {
     TypedMemory made = memory(doubles);
     made.fill([&](std::int64_t i) { return value(own_, i, seed_); });
@@ -94,34 +127,34 @@ class Cases {
   void moves() {
     const auto trees = {"auto", "flat", "chain", "binary", "binomial", "split_binary"};
     TypedMemory sent = own_ == root_ ? filled(n_) : memory(n_);
-    group_.broadcast(sent.in(), root_, options(trees));
+    broadcast(sent.in(), root_, options(trees));
     sent.check(named("broadcast"), [&](std::int64_t i) { return value(root_, i, seed_); });
 
     TypedMemory all = filled(n_ * size_);
     TypedMemory part = memory(n_);
-    group_.scatter(all.out_of(size_), part.in(), root_, options({"auto", "flat", "binomial"}));
+    scatter(all.out_of(size_), part.in(), root_, options({"auto", "flat", "binomial"}));
     part.check(named("scatter"),
                [&](std::int64_t i) { return value(root_, own_ * n_ + i, seed_); });
 
     TypedMemory mine = filled(n_);
     TypedMemory gathered = memory(n_ * size_);
-    group_.gather(mine.out(), gathered.in_of(size_), root_, options({"auto", "flat", "chain"}));
+    gather(mine.out(), gathered.in_of(size_), root_, options({"auto", "flat", "chain"}));
     const auto by_rank = [&](std::int64_t i) {
       return value(static_cast<int>(i / n_), i % n_, seed_);
     };
     gathered.check(named("gather"), 0, own_ == root_ ? n_ * size_ : 0, by_rank);
 
     TypedMemory everywhere = memory(n_ * size_);
-    group_.all_gather(mine.out(), everywhere.in_of(size_), options(trees));
+    all_gather(mine.out(), everywhere.in_of(size_), options(trees));
     everywhere.check(named("all_gather"), by_rank);
     TypedMemory in_place = memory(n_ * size_);
     for (std::int64_t i = 0; i < n_; ++i) in_place[own_ * n_ + i] = value(own_, i, seed_);
-    group_.all_gather(in_place.in_of(size_));
+    all_gather(in_place.in_of(size_));
     in_place.check(named("all_gather in place"), by_rank);
 
     TypedMemory exchanged = memory(n_ * size_);
-    group_.all_to_all(all.out_of(size_), exchanged.in_of(size_),
-                      options({"auto", "pairwise", "leaders", "bruck"}));
+    all_to_all(all.out_of(size_), exchanged.in_of(size_),
+               options({"auto", "pairwise", "leaders", "bruck"}));
     exchanged.check(named("all_to_all"), [&](std::int64_t i) {
       return value(static_cast<int>(i / n_), own_ * n_ + i % n_, seed_);
     });
@@ -132,32 +165,32 @@ class Cases {
     const auto whole = [&](std::int64_t i) { return bracket(0, size_, i, seed_); };
     const TypedMemory from = filled(n_);
     TypedMemory to = memory(n_);
-    group_.reduce(from.out(), to.in(), sum, root_, options({"auto", "chain", "binary"}));
+    reduce(from.out(), to.in(), sum, root_, options({"auto", "chain", "binary"}));
     to.check(named("reduce"), 0, own_ == root_ ? n_ : 0, whole);
 
     TypedMemory everywhere = memory(n_);
     const auto ways = {"auto", "reduce_broadcast", "scatter_gather", "chain", "split_binary"};
-    group_.all_reduce(from.out(), everywhere.in(), sum, options(ways));
+    all_reduce(from.out(), everywhere.in(), sum, options(ways));
     everywhere.check(named("all_reduce"), whole);
     TypedMemory in_place = filled(n_);
-    group_.all_reduce(in_place.in(), sum, options(ways));
+    all_reduce(in_place.in(), sum, options(ways));
     in_place.check(named("all_reduce in place"), whole);
 
     const TypedMemory blocks = filled(n_ * size_);
     TypedMemory block = memory(n_);
-    group_.reduce_scatter(blocks.out_of(size_), block.in(), sum);
+    reduce_scatter(blocks.out_of(size_), block.in(), sum);
     block.check(named("reduce_scatter"),
                 [&](std::int64_t i) { return bracket(0, size_, own_ * n_ + i, seed_); });
 
     TypedMemory prefix = memory(n_);
-    group_.scan(from.out(), prefix.in(), sum);
+    scan(from.out(), prefix.in(), sum);
     prefix.check(named("scan"), [&](std::int64_t i) { return bracket(0, own_ + 1, i, seed_); });
     TypedMemory scanned = filled(n_);
-    group_.scan(scanned.in(), sum);
+    scan(scanned.in(), sum);
     scanned.check(named("scan in place"),
                   [&](std::int64_t i) { return bracket(0, own_ + 1, i, seed_); });
     TypedMemory before = memory(n_);
-    group_.exclusive_scan(from.out(), before.in(), sum);
+    exclusive_scan(from.out(), before.in(), sum);
     before.check(named("exclusive_scan"), 0, own_ > 0 ? n_ : 0,
                  [&](std::int64_t i) { return bracket(0, own_, i, seed_); });
 
@@ -165,7 +198,7 @@ class Cases {
     for (std::size_t i = 0; i < integers.size(); ++i) {
       integers[i] = own_ * 7 - static_cast<std::int32_t>(i % 5) * own_;
     }
-    group_.all_reduce(Incoming{integers.data(), n_, Scalar::int32}, ReduceOperation::maximum());
+    all_reduce(Incoming{integers.data(), n_, Scalar::int32}, ReduceOperation::maximum());
     for (std::size_t i = 0; i < integers.size(); ++i) {
       std::int32_t most = 0;
       for (int r = 0; r < size_; ++r) {
@@ -195,15 +228,15 @@ class Cases {
       from.push_back(outs[static_cast<std::size_t>(r)].out());
       to.push_back(ins[static_cast<std::size_t>(r)].in());
     }
-    group_.all_to_all(from, to);
+    all_to_all(std::span<const Outgoing>(from), std::span<const Incoming>(to));
     for (int r = 0; r < size_; ++r) {
       ins[static_cast<std::size_t>(r)].check(named("all_to_all with lists"),
                                              [&](std::int64_t i) { return value(r, i, seed_); });
     }
 
     TypedMemory part = memory(doubles_of(root_, own_));
-    group_.scatter(own_ == root_ ? std::span<const Outgoing>(from) : std::span<const Outgoing>(),
-                   part.in(), root_);
+    scatter(own_ == root_ ? std::span<const Outgoing>(from) : std::span<const Outgoing>(),
+            part.in(), root_);
     part.check(named("scatter with lists"), [&](std::int64_t i) { return value(root_, i, seed_); });
 
     std::vector<TypedMemory> rooms;
@@ -211,9 +244,9 @@ class Cases {
     for (int r = 0; r < size_; ++r) rooms.push_back(memory(doubles_of(r, root_)));
     for (TypedMemory& room : rooms) gathered.push_back(room.in());
     const TypedMemory mine = filled(doubles_of(own_, root_));
-    group_.gather(mine.out(),
-                  own_ == root_ ? std::span<const Incoming>(gathered) : std::span<const Incoming>(),
-                  root_);
+    gather(mine.out(),
+           own_ == root_ ? std::span<const Incoming>(gathered) : std::span<const Incoming>(),
+           root_);
     for (int r = 0; r < size_ && own_ == root_; ++r) {
       rooms[static_cast<std::size_t>(r)].check(named("gather with lists"),
                                                [&](std::int64_t i) { return value(r, i, seed_); });
@@ -222,7 +255,7 @@ class Cases {
     std::vector<Incoming> everywhere;
     for (int r = 0; r < size_; ++r) more.push_back(memory(doubles_of(r, root_)));
     for (TypedMemory& room : more) everywhere.push_back(room.in());
-    group_.all_gather(mine.out(), everywhere);
+    all_gather(mine.out(), std::span<const Incoming>(everywhere));
     for (int r = 0; r < size_; ++r) {
       more[static_cast<std::size_t>(r)].check(named("all_gather with lists"),
                                               [&](std::int64_t i) { return value(r, i, seed_); });
@@ -239,8 +272,8 @@ class Cases {
     std::vector<double> input;
     for (std::int64_t i = 0; i < begin; ++i) input.push_back(value(own_, i, seed_));
     TypedMemory block = memory(doubles_of(own_, 1));
-    group_.reduce_scatter({input.data(), begin, Scalar::float64}, block.in(), counts,
-                          ReduceOperation::sum());
+    reduce_scatter(Outgoing{input.data(), begin, Scalar::float64}, block.in(),
+                   std::span<const std::int64_t>(counts), ReduceOperation::sum());
     block.check(named("reduce_scatter with counts"),
                 [&](std::int64_t i) { return bracket(0, size_, own_begin + i, seed_); });
   }
@@ -270,7 +303,9 @@ class Cases {
     }
   }
 
+  Node& node_;
   Group group_;
+  std::unique_ptr<Stream> stream_;  ///< null: without devices
   int size_;
   int own_;
   std::uint32_t seed_;
@@ -282,10 +317,11 @@ class Cases {
 
 void run(Node& node, int cases) {
   const Group world = node.group();
-  for (int seed = 1; seed <= cases; ++seed) Cases(world, static_cast<std::uint32_t>(seed)).run();
+  for (int seed = 1; seed <= cases; ++seed)
+    Cases(node, world, static_cast<std::uint32_t>(seed)).run();
   // Halves, in reverse order; then all but the first.
   const Group half = world.split(world.rank() % 2, -world.rank());
-  Cases(half, 1000).run();
+  Cases(node, half, 1000).run();
   if (world.size() < 3) return;
   std::vector<int> others;
   for (int r = world.size() - 1; r > 0; --r) others.push_back(r);
@@ -321,9 +357,15 @@ int main(int argc, char** argv) {
   MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided);
   int status = 0;
   try {
-    heddle::Node node(
-        heddle::Config::from_text("runtime: {cpu_workers: 1, devices: {backend: none}}", "test"),
-        MPI_COMM_WORLD);
+    const std::string devices =
+        argc > 3 ? fmt::format(
+                       "{{backend: {}, per_node: {}, memory: 256MiB}}, messages: "
+                       "{{device_memory: 16MiB}}",
+                       argv[2], argv[3])
+                 : "{backend: none}";
+    heddle::Node node(heddle::Config::from_text(
+                          fmt::format("runtime: {{cpu_workers: 1, devices: {}}}", devices), "test"),
+                      MPI_COMM_WORLD);
     heddle::run(node, argc > 1 ? std::atoi(argv[1]) : 10);
     node.stop();
     if (node.rank() == 0) fmt::print("all is well\n");
