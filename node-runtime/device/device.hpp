@@ -237,9 +237,10 @@ class Stream {
   /// Operations queued from now on start when `word` is at least `value`. The word is host memory
   /// that this device allocated or registered; whoever raises it, by a store with release order,
   /// does so without waiting for this stream. Nothing is started to look at it: on a GPU the stream
-  /// itself waits, with the hardware queue that it shares with other streams. Throws Error(usage)
-  /// where streams of this process may have to share queues, since the one that is behind such a
-  /// wait could be the one that it waits for.
+  /// itself waits, with the hardware queue that it shares with other streams. A full stream blocks
+  /// its caller until the word is raised. Throws Error(usage) where streams of this process may
+  /// have to share queues, since the one that is behind such a wait could be the one that it waits
+  /// for.
   virtual void await_word(const std::atomic<std::uint64_t>& word, std::uint64_t value) = 0;
 
   /// Blocks until the stream is empty. Throws Error if it has failed.

@@ -92,7 +92,7 @@ class Cases {
     return static_cast<std::int64_t>(common_() % static_cast<std::uint64_t>(n));
   }
   [[nodiscard]] TypedMemory memory(std::int64_t doubles) {
-    const DoubleType type = double_type(static_cast<std::uint32_t>(own_random_()));
+    const testing::DoubleType type = double_type(static_cast<std::uint32_t>(own_random_()));
     const auto place =
         static_cast<int>(own_random_() % (1 + 2 * static_cast<unsigned>(node_.devices())));
     return {type, doubles, place == 0 ? nullptr : &node_.device((place - 1) % node_.devices())};
