@@ -139,6 +139,8 @@ GroupCore::Begun GroupCore::begin(const Call& call, Stream* stream) {
     throw Error(*why);
   }
   begun.operation->begin();
+  // Where no thread moves messages the caller does, until its stream can go on.
+  if (stream != nullptr && user_messages()->is_driven()) begun.operation->wait();
   return begun;
 }
 
