@@ -57,9 +57,10 @@ class Collective {
 /// ranks use the same form.
 ///
 /// Errors: a call that makes no sense throws Error(usage) on all members before anything travels.
-/// Where calls do not fit together, a member does not call for runtime.watchdog_seconds, or its
-/// part fails, the group fails: all its calls throw why. Where a node is lost, all of its groups
-/// do.
+/// Where calls do not fit together, or a member's part fails, the group fails from that call on: it
+/// and all later ones throw why; those before end as they would have. Where a member does not call
+/// for runtime.watchdog_seconds all calls under way throw, too. Where a node is lost, all of its
+/// groups fail.
 ///
 /// Handles: cheap to copy; all copies are the same group. A group lives as long as a handle, or an
 /// operation under way. Nothing is collective in the destructor.

@@ -12,6 +12,12 @@ namespace {
 constexpr std::int32_t control_tag = Operation::tags;
 constexpr std::chrono::milliseconds misfit_patience{1000};
 
+/// The first operation that ends with `why`, which operation `number` has found. Who lacks a node's
+/// messages, or has waited in vain, cannot tell which ones of the others would end.
+std::int64_t first_to_fail(std::int64_t number, const Error& why) {
+  return why.code() == ErrorCode::communication ? 0 : number;
+}
+
 /// `work()`; what is wrong with types, algorithms or memory comes without the call's name.
 template <class Work>
 auto named(const Call& call, const Work& work) {
@@ -67,7 +73,7 @@ std::shared_ptr<UserMessages> GroupCore::user_messages() const {
 
 std::int64_t GroupCore::take_number(const Call& call) {
   const std::scoped_lock lock(mutex_);
-  if (failure_) throw own_copy(*failure_);
+  if (const Error* const failure = failure_of(next_)) throw own_copy(*failure);
   // Messages are named by numbers modulo operations_max.
   if (!under_way_.empty() && next_ - under_way_.begin()->first >= operations_max) {
     throw Error(ErrorCode::usage,
@@ -99,10 +105,11 @@ GroupCore::Begun GroupCore::begin(const Call& call) {
   {
     const std::scoped_lock lock(mutex_);
     const auto refusal = refusals_.extract(number);
-    if (failure_ || !refusal.empty()) {
+    const Error* const failure = failure_of(number);
+    if (failure != nullptr || !refusal.empty()) {
       under_way_.erase(number);
       if (Called* const called = find_call(number)) called->is_refused = true;
-      throw own_copy(failure_ ? *failure_ : refusal.mapped());
+      throw own_copy(failure != nullptr ? *failure : refusal.mapped());
     }
     under_way_[number] = begun.operation;
   }
@@ -130,9 +137,10 @@ void GroupCore::run_on_board(const Call& call) {
     const std::scoped_lock lock(mutex_);
     under_way_.erase(number);
     const auto refusal = refusals_.extract(number);
-    if (failure_ || !refusal.empty()) {
+    const Error* const failure = failure_of(number);
+    if (failure != nullptr || !refusal.empty()) {
       if (Called* const called = find_call(number)) called->is_refused = true;
-      throw own_copy(failure_ ? *failure_ : refusal.mapped());
+      throw own_copy(failure != nullptr ? *failure : refusal.mapped());
     }
     on_board_ = number;
     on_board_since_ = std::chrono::steady_clock::now();
@@ -145,7 +153,8 @@ void GroupCore::run_on_board(const Call& call) {
   } catch (const std::exception& error) {
     // The others wait for this member's part, unless they know.
     const Error why = as_error(error);
-    fail_all(Error(why.code(), fmt::format("rank {} could not do operation {} of the group, {}: {}",
+    fail_all(first_to_fail(number, why),
+             Error(why.code(), fmt::format("rank {} could not do operation {} of the group, {}: {}",
                                            rank(), number, call.describe(), why.what())));
     throw;
   }
@@ -158,7 +167,7 @@ void GroupCore::run_on_board(const Call& call) {
 Error GroupCore::what_it_was(std::int64_t number) {
   {
     std::unique_lock lock(mutex_);
-    if (news_.wait_for(lock, misfit_patience, [this] { return failure_.has_value(); })) {
+    if (news_.wait_for(lock, misfit_patience, [&] { return failure_of(number) != nullptr; })) {
       return own_copy(*failure_);
     }
   }
@@ -167,11 +176,11 @@ Error GroupCore::what_it_was(std::int64_t number) {
   return own_copy(*failure_);
 }
 
-/// By the thread that waits at the board, now and then: throws when the group has failed.
+/// By the thread that waits at the board, now and then: throws when its operation has failed.
 void GroupCore::look_from_board() {
   {
     const std::scoped_lock lock(mutex_);
-    if (failure_) throw own_copy(*failure_);
+    if (const Error* const failure = failure_of(on_board_)) throw own_copy(*failure);
   }
   if (std::chrono::steady_clock::now() - on_board_since_ > options_.patience) {
     quiet(on_board_, "others at the board");
@@ -230,7 +239,7 @@ void GroupCore::refuse(std::int64_t number, const Error& why) {
     const std::scoped_lock lock(mutex_);
     under_way_.erase(number);
     if (Called* const called = find_call(number)) called->is_refused = true;
-    if (!refusals_.extract(number).empty() || failure_) return;  // the others know
+    if (!refusals_.extract(number).empty() || failure_of(number) != nullptr) return;  // they know
   }
   tell_all(Kind::refused, number, why.what(), why.code());
 }
@@ -251,38 +260,41 @@ void GroupCore::over(std::int64_t number, const Error* failure) {
   {
     const std::scoped_lock lock(mutex_);
     under_way_.erase(number);
-    is_news = failure != nullptr && !failure_;
+    is_news = failure != nullptr && failure_of(number) == nullptr;
     if (is_news) call = call_of(number);
   }
   if (!is_news) return;
-  fail_all(Error(failure->code(), fmt::format("rank {} could not do operation {} of the group, {}: "
+  fail_all(first_to_fail(number, *failure),
+           Error(failure->code(), fmt::format("rank {} could not do operation {} of the group, {}: "
                                               "{}",
                                               rank(), number, call, failure->what())));
 }
 
 // ---- failure ---------------------------------------------------------------------------------
 
-void GroupCore::fail(const Error& why) {
+void GroupCore::fail(std::int64_t from, const Error& why) {
   std::vector<std::shared_ptr<Operation>> left;
   {
     const std::scoped_lock lock(mutex_);
-    if (failure_) return;
+    if (failure_of(from) != nullptr) return;
     failure_ = own_copy(why);
+    failed_from_ = from;
     news_.notify_all();
-    for (const auto& [number, operation] : under_way_) {
-      if (operation != nullptr) left.push_back(operation);
+    // Those before go on. Those that an earlier failure has aborted are not aborted again.
+    for (auto at = under_way_.lower_bound(from); at != under_way_.end(); ++at) {
+      if (at->second != nullptr) left.push_back(at->second);
     }
   }
   for (const auto& operation : left) operation->abort(why);
 }
 
-void GroupCore::fail_all(const Error& why) {
+void GroupCore::fail_all(std::int64_t from, const Error& why) {
   {
     const std::scoped_lock lock(mutex_);
-    if (failure_) return;  // who told it has told all
+    if (failure_of(from) != nullptr) return;  // who told it has told all
   }
-  tell_all(Kind::failed, 0, why.what(), why.code());
-  fail(why);
+  tell_all(Kind::failed, from, why.what(), why.code());
+  fail(from, why);
 }
 
 void GroupCore::misfit(std::int64_t number, Rank peer) {
@@ -306,12 +318,13 @@ void GroupCore::heard_of_misfit(const ControlHeader& header, const std::string& 
   std::pair<std::int32_t, std::string> first{header.rank, text};
   std::pair<std::int32_t, std::string> second{rank(), own};
   if (second.first < first.first) std::swap(first, second);
-  fail_all(Error(
-      ErrorCode::usage,
-      fmt::format("operation {} of the group: rank {} calls {}, but rank {} calls {}; all ranks "
-                  "must make the same calls in the same order, with elements that fit{}",
-                  header.number, first.first, first.second, second.first, second.second,
-                  first.second == second.second ? " (their types differ)" : "")));
+  fail_all(header.number,
+           Error(ErrorCode::usage,
+                 fmt::format(
+                     "operation {} of the group: rank {} calls {}, but rank {} calls {}; all ranks "
+                     "must make the same calls in the same order, with elements that fit{}",
+                     header.number, first.first, first.second, second.first, second.second,
+                     first.second == second.second ? " (their types differ)" : "")));
 }
 
 void GroupCore::heard_refusal(const ControlHeader& header, const std::string& text) {
@@ -332,7 +345,7 @@ void GroupCore::heard_refusal(const ControlHeader& header, const std::string& te
     const Called* const called = find_call(header.number);
     if (is_past && called != nullptr && called->is_refused) return;
   }
-  fail_all(why);
+  fail_all(header.number, why);
 }
 
 // ---- what others wait for ----------------------------------------------------------------------
@@ -352,6 +365,7 @@ void GroupCore::quiet(std::int64_t number, const std::string& step) {
   }
   if (misfit_peer) {
     return fail_all(
+        number,
         Error(ErrorCode::usage,
               fmt::format("operation {} of the group: rank {} calls {}, but what rank {} has sent "
                           "is of another call; all ranks must make the same calls in the same "
@@ -365,7 +379,7 @@ void GroupCore::quiet(std::int64_t number, const std::string& step) {
       std::chrono::duration<double>(options_.patience).count(), number, call);
   {
     std::unique_lock lock(mutex_);
-    if (failure_) return;
+    if (failure_of(number) != nullptr) return;
     news_.wait_for(lock, answers_within,
                    [&] { return std::cmp_equal(states_.size() + 1, size()); });
     states_[rank()] = fmt::format("is in it and waits: {}", step);
@@ -375,7 +389,7 @@ void GroupCore::quiet(std::int64_t number, const std::string& step) {
                            found == states_.end() ? "does not answer" : found->second);
     }
   }
-  fail_all(Error(ErrorCode::communication, table));
+  fail_all(0, Error(ErrorCode::communication, table));
 }
 
 void GroupCore::asked_for_state(const ControlHeader& header) {
@@ -443,7 +457,7 @@ void GroupCore::listen() {
                                                       const Error* failure) {
     const auto self = weak.lock();
     if (self == nullptr || status.is_cancelled) return;
-    if (failure != nullptr) return self->fail(*failure);  // the node has failed
+    if (failure != nullptr) return self->fail(0, *failure);  // the node has failed
     ControlHeader header;
     std::memcpy(&header, note->data(), sizeof header);
     const std::string text(reinterpret_cast<const char*>(note->data() + sizeof header),
@@ -466,7 +480,7 @@ void GroupCore::heard(const ControlHeader& header, const std::string& text) {
     case Kind::misfit:
       return heard_of_misfit(header, text);
     case Kind::failed:
-      return fail(Error(static_cast<ErrorCode>(header.code), text));
+      return fail(header.number, Error(static_cast<ErrorCode>(header.code), text));
     case Kind::refused:
       return heard_refusal(header, text);
     case Kind::ask_state:

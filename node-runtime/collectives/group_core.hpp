@@ -27,8 +27,15 @@ namespace heddle::collectives {
 /// A member that finds a call wrong before anything travels refuses it, and says so to all: members
 /// that have not begun that operation throw the same, and the group goes on; if one has, the group
 /// fails. It fails, too, when calls do not fit together, an operation fails, or nothing happens for
-/// `patience` while somebody waits. Then every call that is under way and every later one throws
-/// why; other groups go on.
+/// `patience` while somebody waits. Other groups go on.
+///
+/// A group fails from an operation on. That one and every later one throw why. Those before end as
+/// if nothing were wrong, also on a member that hears of the failure before it has called them:
+/// otherwise it would depend on chance whether the last operation before a wrong call throws on
+/// some members, as a member may hear of the failure before it has the last messages of that
+/// operation. Such operations do end: all members call them, and nobody takes their messages back.
+/// Where a node is lost or somebody has waited for `patience`, this does not hold, and the group
+/// fails from its first operation on.
 ///
 /// Locks: mutex_ guards all members that change; while it is held no other lock is taken, and
 /// nobody is called. board_mutex_ is held by who does an operation on the board.
@@ -114,9 +121,13 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   void misfit(std::int64_t number, Rank peer);
   void over(std::int64_t number, const Error* failure);
   void quiet(std::int64_t number, const std::string& step);
-  /// Here, or on all members.
-  void fail(const Error& why);
-  void fail_all(const Error& why);
+  /// Operations from number `from` on, here or on all members.
+  void fail(std::int64_t from, const Error& why);
+  void fail_all(std::int64_t from, const Error& why);
+  /// With the lock: what made operation `number` fail with all later ones; null: nothing has.
+  [[nodiscard]] const Error* failure_of(std::int64_t number) const {
+    return failure_ && number >= failed_from_ ? &*failure_ : nullptr;
+  }
   void run_on_board(const Call& call);
   void look_from_board();
   [[nodiscard]] Error what_it_was(std::int64_t number);
@@ -141,6 +152,7 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   std::deque<Called> calls_;                                      ///< the last ones
   std::map<std::int64_t, Error> refusals_;  ///< of others, for operations that are not begun
   std::optional<Error> failure_;
+  std::int64_t failed_from_ = 0;  ///< if there is a failure: the first operation that has it
   std::optional<p2p::Request> listening_;
   std::mutex board_mutex_;  ///< of who is at the board; taken before mutex_
   std::unique_ptr<HostBoard> board_;
