@@ -312,8 +312,10 @@ void GroupCore::heard_of_misfit(const ControlHeader& header, const std::string& 
   std::string own;
   {
     const std::scoped_lock lock(mutex_);
-    own = call_of(header.number);
-    if (own.empty()) own = "something else";
+    // Where it was refused the sender hears so, and tells all.
+    const Called* const called = find_call(header.number);
+    if (called != nullptr && called->is_refused) return;
+    own = called == nullptr ? "something else" : called->call.describe();
   }
   std::pair<std::int32_t, std::string> first{header.rank, text};
   std::pair<std::int32_t, std::string> second{rank(), own};
