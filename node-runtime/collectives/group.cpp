@@ -122,7 +122,8 @@ std::shared_ptr<GroupCore> make_member(GroupCore& parent, const Wish& own,
       parent.planner().rates(),
       parent.options().patience,
       parent.options().looks,
-      parent.options().yields};
+      parent.options().yields,
+      parent.options().waiting};
   for (const Rank r : members) {
     if (r.value() == parent.rank()) {
       options.own = Rank{static_cast<std::int32_t>(options.nodes.size())};

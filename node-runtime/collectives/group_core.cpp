@@ -53,6 +53,7 @@ GroupCore::GroupCore(std::weak_ptr<UserMessages> messages, Options options)
   own_.over = [this](std::int64_t number, const Error* failure) { over(number, failure); };
   own_.quiet = [this](std::int64_t number, const std::string& step) { quiet(number, step); };
   own_.patience = options_.patience;
+  own_.waiting = options_.waiting;
   user_messages()->count_group(1);
 }
 
@@ -143,7 +144,7 @@ void GroupCore::run_on_board(const Call& call) {
       throw own_copy(failure != nullptr ? *failure : refusal.mapped());
     }
     on_board_ = number;
-    on_board_since_ = std::chrono::steady_clock::now();
+    on_board_since_ = options_.waiting.now();
   }
   try {
     board_->run(call, seal_of(call, number));
@@ -162,12 +163,26 @@ void GroupCore::run_on_board(const Call& call) {
   on_board_ = 0;
 }
 
+template <class IsThere>
+bool GroupCore::wait_for_news(std::unique_lock<std::mutex>& lock, std::chrono::milliseconds limit,
+                              const IsThere& is_there) {
+  const Waiting& waiting = options_.waiting;
+  if (!waiting.drive) return news_.wait_for(lock, limit, is_there);
+  for (const Waiting::Time end = waiting.now() + limit; !is_there();) {
+    if (waiting.now() > end) return false;
+    lock.unlock();
+    waiting.drive();
+    lock.lock();
+  }
+  return true;
+}
+
 /// Waits until the peer of a misfit has told all members both calls; if it does not soon, this one
 /// tells what it knows.
 Error GroupCore::what_it_was(std::int64_t number) {
   {
     std::unique_lock lock(mutex_);
-    if (news_.wait_for(lock, misfit_patience, [&] { return failure_of(number) != nullptr; })) {
+    if (wait_for_news(lock, misfit_patience, [&] { return failure_of(number) != nullptr; })) {
       return own_copy(*failure_);
     }
   }
@@ -182,7 +197,7 @@ void GroupCore::look_from_board() {
     const std::scoped_lock lock(mutex_);
     if (const Error* const failure = failure_of(on_board_)) throw own_copy(*failure);
   }
-  if (std::chrono::steady_clock::now() - on_board_since_ > options_.patience) {
+  if (options_.waiting.now() - on_board_since_ > options_.patience) {
     quiet(on_board_, "others at the board");
   }
 }
@@ -230,7 +245,8 @@ void GroupCore::set_up_board() {
   if (has_memory == 0) return;
   board_ = std::make_unique<HostBoard>(
       std::move(*memory), size(), rank(),
-      Board::Patience{options_.looks, options_.yields, [this] { look_from_board(); }});
+      Board::Patience{options_.looks, options_.yields, [this] { look_from_board(); },
+                      options_.waiting.drive});
 }
 
 /// This member's call `number` does not begin.
@@ -382,8 +398,7 @@ void GroupCore::quiet(std::int64_t number, const std::string& step) {
   {
     std::unique_lock lock(mutex_);
     if (failure_of(number) != nullptr) return;
-    news_.wait_for(lock, answers_within,
-                   [&] { return std::cmp_equal(states_.size() + 1, size()); });
+    wait_for_news(lock, answers_within, [&] { return std::cmp_equal(states_.size() + 1, size()); });
     states_[rank()] = fmt::format("is in it and waits: {}", step);
     for (std::int32_t r = 0; r < size(); ++r) {
       const auto found = states_.find(r);

@@ -57,6 +57,7 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
     /// Of a thread that waits at the board, before it sleeps: Board::Patience.
     std::int32_t looks = 0;
     std::int32_t yields = 0;
+    Waiting waiting{};
   };
   /// Collective in order: all members make the same groups.
   [[nodiscard]] static std::shared_ptr<GroupCore> make(std::weak_ptr<UserMessages> messages,
@@ -130,6 +131,10 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   }
   void run_on_board(const Call& call);
   void look_from_board();
+  /// With the lock, which is given back meanwhile; whether `is_there` before the limit.
+  template <class IsThere>
+  bool wait_for_news(std::unique_lock<std::mutex>& lock, std::chrono::milliseconds limit,
+                     const IsThere& is_there);
   [[nodiscard]] Error what_it_was(std::int64_t number);
   /// A call that was made.
   struct Called {
@@ -157,7 +162,7 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   std::mutex board_mutex_;  ///< of who is at the board; taken before mutex_
   std::unique_ptr<HostBoard> board_;
   std::int64_t on_board_ = 0;  ///< the operation that a thread does there; 0: none
-  std::chrono::steady_clock::time_point on_board_since_;
+  Waiting::Time on_board_since_;
   std::map<std::int64_t, Rank> misfits_;  ///< operations that a message did not fit: from whom
   std::map<std::int32_t, std::string> states_;       ///< of others, for quiet()
   std::map<std::int64_t, std::string> quiet_steps_;  ///< of operations that quiet() looks into
