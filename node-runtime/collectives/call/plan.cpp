@@ -8,10 +8,6 @@
 #include "base/assert.hpp"
 #include "node-runtime/collectives/call/memory.hpp"
 #include "node-runtime/collectives/execution/seal.hpp"
-#include "node-runtime/collectives/schedule/barrier.hpp"
-#include "node-runtime/collectives/schedule/reduce.hpp"
-#include "node-runtime/collectives/schedule/scan.hpp"
-#include "node-runtime/collectives/schedule/scatter.hpp"
 
 namespace heddle::collectives {
 namespace {
@@ -75,27 +71,22 @@ Planner::Planned Planner::plan(const Call& call, std::int64_t number) {
 
   Planned planned{{}, choose_collective(query, rates_, overrides)};
   CollectiveChoice& choice = planned.choice;
-  const Key key{call.kind,         call.is_rooted() ? call.root : 0,
-                choice.trees,      choice.all_reduce,
-                choice.all_to_all, is_direct};
+  const Key key{key_of(call.kind, call.is_rooted() ? call.root : 0, choice), is_direct};
   Task& task = planned.task;
   task.schedule = schedule_of(key);
   task.operation = call.operation;
   if (call.reduces())
     task.scalar = scalar_of(call.inputs.empty() ? call.outputs.front() : call.inputs.front(), call);
   task.element_bytes = call.kind == CollectiveKind::barrier ? 0 : size_of(task.scalar);
-  set_places(call, key, task);
+  set_places(call, key.schedule, task);
 
   std::int64_t longest = 1;
   for (const Step& step : task.schedule->schedule().steps) {
     longest = std::max(longest, task.place(step.block).count);
   }
-  task.fragment_elements = longest;
-  if (query.is_known && choice.fragment_bytes > 0 && choice.fragment_bytes < query.bytes) {
-    const double elements = choice.fragment_bytes / static_cast<double>(task.element_bytes);
-    task.fragment_elements = std::max<std::int64_t>(1, static_cast<std::int64_t>(elements));
-    task.in_flight = choice.in_flight;
-  }
+  const Fragmentation cut = fragmentation_of(query, choice, longest, task.element_bytes);
+  task.fragment_elements = cut.fragment_elements;
+  task.in_flight = cut.in_flight;
   const auto slot_bytes = static_cast<std::size_t>(task.schedule->schedule().slots) *
                           static_cast<std::size_t>(task.fragment_elements * task.element_bytes) *
                           static_cast<std::size_t>(task.in_flight);
@@ -113,46 +104,16 @@ std::shared_ptr<const CompiledSchedule> Planner::schedule_of(const Key& key) {
     const std::scoped_lock lock(mutex_);
     if (const auto found = schedules_.find(key); found != schedules_.end()) return found->second;
   }
-  auto made = std::make_shared<const CompiledSchedule>(make(key));
+  auto made = std::make_shared<const CompiledSchedule>(
+      make_schedule(key.schedule, own_, places_, key.is_direct ? direct_ : levels_));
   const std::scoped_lock lock(mutex_);
   if (schedules_.size() >= schedules_kept) schedules_.clear();
   schedules_.emplace(key, made);
   return made;
 }
 
-Schedule Planner::make(const Key& key) const {
-  const Levels& levels = key.is_direct ? direct_ : levels_;
-  const Rank root{key.root};
-  switch (key.kind) {
-    case CollectiveKind::barrier:
-      return make_barrier(own_, levels, key.trees);
-    case CollectiveKind::broadcast:
-      return make_broadcast(own_, root, levels, key.trees);
-    case CollectiveKind::scatter:
-      return make_scatter(own_, root, levels, key.trees);
-    case CollectiveKind::gather:
-      return make_gather(own_, root, levels, key.trees);
-    case CollectiveKind::all_gather:
-      return make_all_gather(own_, levels, key.trees);
-    case CollectiveKind::reduce:
-      return make_reduce(own_, root, levels, key.trees);
-    case CollectiveKind::all_reduce:
-      return make_all_reduce(own_, levels, key.trees, key.all_reduce);
-    case CollectiveKind::reduce_scatter:
-      return make_reduce_scatter(own_, levels, key.trees);
-    case CollectiveKind::all_to_all:
-      return make_all_to_all(own_, places_, levels, key.all_to_all);
-    case CollectiveKind::scan:
-      return make_scan(own_, places_.size(), Scan::inclusive);
-    case CollectiveKind::exclusive_scan:
-      return make_scan(own_, places_.size(), Scan::exclusive);
-  }
-  HEDDLE_CHECK(false, "a collective of number {}", static_cast<int>(key.kind));
-  return {};
-}
-
 /// Where blocks are in the task's memory, in elements of task.element_bytes.
-void Planner::set_places(const Call& call, const Key& key, Task& task) {
+void Planner::set_places(const Call& call, const ScheduleKey& key, Task& task) {
   const std::int32_t ranks = places_.size();
   const std::int32_t own = own_.value();
   const std::int64_t unit = std::max<std::int64_t>(1, task.element_bytes);
@@ -194,9 +155,9 @@ void Planner::set_places(const Call& call, const Key& key, Task& task) {
   const auto part = [unit](const Where& from, const Where& to, std::int32_t b,
                            std::int32_t blocks) {
     const std::int64_t count = std::max(from.bytes, to.bytes) / unit;
-    const std::int64_t begin = count / blocks * b + std::min<std::int64_t>(b, count % blocks);
-    const std::int64_t length = count / blocks + (b < count % blocks ? 1 : 0);
-    return BlockPlace{length, from.offset / unit + begin, to.offset / unit + begin,
+    const Cut::Range range = message_part(count, b, blocks);
+    return BlockPlace{range.count(), from.offset / unit + range.begin,
+                      to.offset / unit + range.begin,
                       from.bytes > 0 ? from.signature : to.signature};
   };
   const bool has_in = !call.inputs.empty() || call.is_in_place;
@@ -210,11 +171,7 @@ void Planner::set_places(const Call& call, const Key& key, Task& task) {
     case CollectiveKind::all_reduce:
     case CollectiveKind::scan:
     case CollectiveKind::exclusive_scan: {
-      std::int32_t blocks = 1;
-      if (call.kind == CollectiveKind::broadcast) blocks = broadcast_blocks(key.trees);
-      if (call.kind == CollectiveKind::all_reduce) {
-        blocks = all_reduce_blocks(key.all_reduce, ranks, key.trees);
-      }
+      const std::int32_t blocks = message_parts(key, ranks);
       const Where from = has_in ? in(0) : Where{};
       const Where to = has_out ? out(0) : Where{};
       task.place = [=](std::int32_t b) { return part(from, to, b, blocks); };

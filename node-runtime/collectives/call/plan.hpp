@@ -10,6 +10,7 @@
 #include "node-runtime/collectives/execution/execution.hpp"
 #include "node-runtime/collectives/schedule/choice.hpp"
 #include "node-runtime/collectives/schedule/levels.hpp"
+#include "node-runtime/collectives/schedule/make_schedule.hpp"
 #include "node-runtime/collectives/schedule/places.hpp"
 #include "node-runtime/transport/p2p/shape_cache.hpp"
 
@@ -43,20 +44,14 @@ class Planner {
   [[nodiscard]] Rank own() const { return own_; }
 
  private:
-  /// What a schedule depends on beside the group.
   struct Key {
-    CollectiveKind kind;
-    std::int32_t root;
-    LevelTrees trees;
-    AllReduce all_reduce;
-    AllToAll all_to_all;
-    bool is_direct;
+    ScheduleKey schedule;
+    bool is_direct;  ///< by `direct_`
     friend auto operator<=>(const Key&, const Key&) = default;
   };
 
   [[nodiscard]] std::shared_ptr<const CompiledSchedule> schedule_of(const Key& key);
-  [[nodiscard]] Schedule make(const Key& key) const;
-  void set_places(const Call& call, const Key& key, Task& task);
+  void set_places(const Call& call, const ScheduleKey& key, Task& task);
 
   Rank own_;
   Places places_;
