@@ -104,29 +104,33 @@ void ExchangeCore::over(std::int64_t round, const Error* failure) {
   if (failure != nullptr) failure_ = own_copy(*failure);
 }
 
-void ExchangeCore::found_over() {
+void ExchangeCore::found_over(std::int64_t round) {
   const std::scoped_lock lock(mutex_);
-  if (seconds_ > 0 || round_ == 0) return;
+  if (seconds_ > 0 || round == 0 || round != round_) return;
   seconds_ = std::chrono::duration<double>(Clock::now() - begun_).count();
 }
 
 void ExchangeCore::wait() {
   std::shared_ptr<Operation> waited_for;
+  std::int64_t round = 0;
   {
     const std::scoped_lock lock(mutex_);
     waited_for = operation_;
+    round = round_;
     if (waited_for == nullptr && failure_) throw own_copy(*failure_);
   }
   if (waited_for != nullptr) waited_for->wait();
-  found_over();
+  found_over(round);
 }
 
 bool ExchangeCore::done() {
+  std::int64_t round = 0;
   {
     const std::scoped_lock lock(mutex_);
     if (operation_ != nullptr && !operation_->is_over()) return false;
+    round = round_;
   }
-  found_over();
+  found_over(round);
   return true;
 }
 

@@ -56,7 +56,8 @@ class ExchangeCore final : public GroupRounds, public std::enable_shared_from_th
   ExchangeCore(std::shared_ptr<GroupCore> group, ExchangePlan plan, std::string name);
   void use(p2p::ChannelId channel);
   void over(std::int64_t round, const Error* failure);
-  void found_over();
+  /// By who finds a round to be over, the last one or one before.
+  void found_over(std::int64_t round);
   [[nodiscard]] std::shared_ptr<Operation> take_round();
   [[nodiscard]] std::string describe(std::int64_t round) const;
 

@@ -80,7 +80,7 @@ TEST(ExchangeFailures, of_parts_that_do_not_fit_are_told_to_all_from_both_sides)
     const std::string options = fmt::format(
         "(2) an exchange: ranks 0 and {} differ in its method or receives|", last);
     expect_said(nodes, "misfits", [&](int node) {
-      return count + scalar + number + options + fmt::format("from {}|", left_of(node, nodes));
+      return count + scalar + number + options + fmt::format("from {}", left_of(node, nodes));
     });
   }
 }
