@@ -1,5 +1,5 @@
-/// The heat equation in a cube that is dealt out to a grid of nodes, whose faces are exchanged while
-/// the points inside are computed.
+/// The heat equation in a cube that is dealt out to a grid of nodes, whose faces are exchanged
+/// while the points inside are computed.
 ///
 ///   mpiexec -n P heat [N] [STEPS]
 ///
@@ -63,7 +63,8 @@ struct Box {
   }
 
   /// Outermost points go to the neighbours, theirs come into the layer around.
-  [[nodiscard]] heddle::Exchange exchange(const heddle::Group& group, std::vector<double>& u) const {
+  [[nodiscard]] heddle::Exchange exchange(const heddle::Group& group,
+                                          std::vector<double>& u) const {
     std::vector<heddle::OutgoingPart> outgoing;
     std::vector<heddle::IncomingPart> incoming;
     for (std::size_t d = 0; d < 3; ++d) {
@@ -125,7 +126,8 @@ bool run(std::int64_t n, int steps) {
   std::array<int, 3> grid{};
   MPI_Dims_create(world.size(), 3, grid.data());
   if (n < grid[0]) {
-    throw heddle::Error(heddle::ErrorCode::usage, "heat needs a point for each node of a direction");
+    throw heddle::Error(heddle::ErrorCode::usage,
+                        "heat needs a point for each node of a direction");
   }
   const Box box(n, grid, world.rank());
   const auto wave = [&](std::size_t d, std::int64_t i) {

@@ -89,14 +89,14 @@ void agree_on_refusals(const Group& group, const std::vector<ExchangeWish>& wish
   group.broadcast({text.data(), static_cast<std::int64_t>(text.size())}, refuser,
                   {.name = "making an exchange"});
   if (trouble) throw collectives::own_copy(*trouble);
-  throw Error(ErrorCode::usage, fmt::format("rank {} refuses to make {}: {}", refuser,
-                                            call.describe(), text.data()));
+  throw Error(ErrorCode::usage,
+              fmt::format("rank {} refuses to make {}: {}", refuser, call.describe(), text.data()));
 }
 
 /// The notes of all members, of one side.
 std::vector<std::vector<PartNote>> gather_notes(const Group& group, std::vector<PartNote> own,
                                                 const std::vector<ExchangeWish>& wishes,
-                                                std::int64_t ExchangeWish::* count) {
+                                                std::int64_t ExchangeWish::*count) {
   std::vector<std::vector<PartNote>> notes;
   notes.reserve(wishes.size());
   std::vector<Incoming> rooms;

@@ -92,9 +92,9 @@ void ExchangeCore::begin() {
 void ExchangeCore::over(std::int64_t round, const Error* failure) {
   if (failure != nullptr) {
     // Does nothing where the group's failure has ended the round.
-    group_->fail_all(Error(failure->code(), fmt::format("rank {} could not do {}: {}",
-                                                        group_->rank(), describe(round),
-                                                        failure->what())));
+    group_->fail_all(
+        Error(failure->code(), fmt::format("rank {} could not do {}: {}", group_->rank(),
+                                           describe(round), failure->what())));
   }
   std::shared_ptr<Operation> dropped;  // without the lock
   const std::scoped_lock lock(mutex_);

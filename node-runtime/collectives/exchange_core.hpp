@@ -20,11 +20,12 @@ namespace heddle::collectives {
 /// tells the group what goes wrong.
 ///
 /// Messages: an exchange has a channel of its own, so that no message of another one, or of the
-/// group's operations, can ever be taken for one of its own, in whichever order rounds begin. Within
-/// the channel a message is named by its sender, its number among those of the same pair, and the
-/// round modulo Operation::numbers_apart. A sender may be ahead by more rounds than that; messages
-/// of one name keep their order, and both sides send and receive them in the order of rounds, since
-/// a round begins when the one before is over. The seal, which has the round, would show if not.
+/// group's operations, can ever be taken for one of its own, in whichever order rounds begin.
+/// Within the channel a message is named by its sender, its number among those of the same pair,
+/// and the round modulo Operation::numbers_apart. A sender may be ahead by more rounds than that;
+/// messages of one name keep their order, and both sides send and receive them in the order of
+/// rounds, since a round begins when the one before is over. The seal, which has the round, would
+/// show if not.
 ///
 /// Invariant: at most one operation is not over; it is `operation_`, of round `round_`.
 ///

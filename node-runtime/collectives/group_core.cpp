@@ -382,9 +382,8 @@ void GroupCore::fail_with_states(std::int32_t rounds, std::int64_t number, const
     quiet_steps_[{rounds, number}] = step;
   }
   tell_all(Kind::ask_state, number, "", ErrorCode::usage, rounds);
-  std::string table =
-      fmt::format("nothing has happened for {:.3g} s in {}",
-                  std::chrono::duration<double>(options_.patience).count(), what);
+  std::string table = fmt::format("nothing has happened for {:.3g} s in {}",
+                                  std::chrono::duration<double>(options_.patience).count(), what);
   {
     std::unique_lock lock(mutex_);
     if (failure_) return;
@@ -447,10 +446,8 @@ void GroupCore::asked_for_round(const ControlHeader& header) {
       state = "has not made it";
     }
   }
-  const auto answer = [self = shared_from_this(), to = Rank{header.rank},
-                       number = header.number](const std::string& found) {
-    self->tell(to, Kind::state, number, found);
-  };
+  const auto answer = [self = shared_from_this(), to = Rank{header.rank}, number = header.number](
+                          const std::string& found) { self->tell(to, Kind::state, number, found); };
   rounds == nullptr ? answer(state) : rounds->ask_state(header.number, answer);
 }
 
@@ -480,8 +477,12 @@ void GroupCore::tell_all(Kind kind, std::int64_t number, std::string_view text, 
 void GroupCore::tell(Rank to, Kind kind, std::int64_t number, std::string_view text, ErrorCode code,
                      std::int32_t rounds) {
   text = text.substr(0, control_bytes - sizeof(ControlHeader));
-  const ControlHeader header{number, rank(), kind, static_cast<std::uint8_t>(code),
-                             static_cast<std::uint16_t>(text.size()), rounds};
+  const ControlHeader header{number,
+                             rank(),
+                             kind,
+                             static_cast<std::uint8_t>(code),
+                             static_cast<std::uint16_t>(text.size()),
+                             rounds};
   const auto note = std::make_shared<std::vector<std::byte>>(sizeof header + text.size());
   std::memcpy(note->data(), &header, sizeof header);
   std::memcpy(note->data() + sizeof header, text.data(), text.size());

@@ -23,8 +23,8 @@
 
 namespace heddle::collectives {
 
-/// Operations that a group has beside its numbered ones, with numbers and a channel of their own: the
-/// rounds of an exchange.
+/// Operations that a group has beside its numbered ones, with numbers and a channel of their own:
+/// the rounds of an exchange.
 class GroupRounds {
  public:
   GroupRounds() = default;
@@ -105,7 +105,8 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   /// run() has a board. Collective, before other calls.
   void set_up_board();
 
-  /// Rounds that end when the group fails. Collective in order: their number on all members, from 1.
+  /// Rounds that end when the group fails. Collective in order: their number on all members,
+  /// from 1.
   [[nodiscard]] std::int32_t add(std::weak_ptr<GroupRounds> rounds);
   /// Throws what has made the group fail.
   void throw_failure() const;
@@ -181,11 +182,11 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   std::int64_t on_board_ = 0;  ///< the operation that a thread does there; 0: none
   std::chrono::steady_clock::time_point on_board_since_;
   std::map<std::int64_t, Rank> misfits_;  ///< operations that a message did not fit: from whom
-  std::map<std::int32_t, std::string> states_;       ///< of others, for quiet()
+  std::map<std::int32_t, std::string> states_;  ///< of others, for quiet()
   /// Of operations that quiet() looks into; by ControlHeader::rounds and number.
   std::map<std::pair<std::int32_t, std::int64_t>, std::string> quiet_steps_;
   std::vector<std::weak_ptr<GroupRounds>> rounds_;  ///< by number - 1
-  std::condition_variable news_;                     ///< a state has come, or the failure
+  std::condition_variable news_;                    ///< a state has come, or the failure
 };
 
 }  // namespace heddle::collectives

@@ -34,8 +34,8 @@ struct PlacedPart {
 };
 
 template <class... Values>
-void demand_of(const ExchangeCall& call, bool is_right,
-               fmt::format_string<const Values&...> wrong, const Values&... values) {
+void demand_of(const ExchangeCall& call, bool is_right, fmt::format_string<const Values&...> wrong,
+               const Values&... values) {
   if (is_right) return;
   throw Error(ErrorCode::usage,
               fmt::format("{}: {}", call.describe(), fmt::format(wrong, values...)));
@@ -74,8 +74,9 @@ struct Stretch {
   std::size_t part = 0;
 };
 
-/// Parts whose extents overlap, stretch by stretch in the order of addresses: where one overlaps any
-/// before it, it overlaps the one before it that reaches furthest. Those that are only read may.
+/// Parts whose extents overlap, stretch by stretch in the order of addresses: where one overlaps
+/// any before it, it overlaps the one before it that reaches furthest. Those that are only read
+/// may.
 void check_interleaved(const ExchangeCall& call, std::span<const PlacedPart> parts) {
   std::vector<Stretch> stretches;
   for (std::size_t p = 0; p < parts.size(); ++p) {
@@ -211,10 +212,10 @@ std::vector<MatchedPart> match(const ExchangeNotes& notes, const std::string& na
     demand_count(pair);
     const std::span<const std::int32_t> in = numbers(received, pair);
     for (std::size_t k = 0; k < out.size(); ++k) {
-      const auto& given = notes.outgoing[static_cast<std::size_t>(pair.first)]
-                                        [static_cast<std::size_t>(out[k])];
-      const auto& taken = notes.incoming[static_cast<std::size_t>(pair.second)]
-                                        [static_cast<std::size_t>(in[k])];
+      const auto& given =
+          notes.outgoing[static_cast<std::size_t>(pair.first)][static_cast<std::size_t>(out[k])];
+      const auto& taken =
+          notes.incoming[static_cast<std::size_t>(pair.second)][static_cast<std::size_t>(in[k])];
       if (given.bytes() != taken.bytes() || given.digest != taken.digest) {
         throw Error(ErrorCode::usage,
                     fmt::format("{}: outgoing part {} of rank {} is {} for rank {}, whose incoming "

@@ -75,10 +75,8 @@ struct LocalBlocks {
   std::vector<BlockPlace> places;  ///< of the blocks
 
   [[nodiscard]] std::size_t index(std::int32_t number) const {
-    const auto found =
-        std::ranges::lower_bound(blocks, number, {}, [](const LocalBlock& b) {
-          return b.block.number;
-        });
+    const auto found = std::ranges::lower_bound(blocks, number, {},
+                                                [](const LocalBlock& b) { return b.block.number; });
     return static_cast<std::size_t>(found - blocks.begin());
   }
   [[nodiscard]] const LocalBlock& at(std::int32_t number) const { return blocks[index(number)]; }
@@ -158,8 +156,8 @@ class BlockMaker {
     const std::int32_t host = member_.places[member_.own].host;
     std::vector<LocalBlock> blocks;
     for (std::int32_t number = 0; const auto& [pair, list] : pairs) {
-      const bool is_near = member_.places[pair.first].host == host ||
-                           member_.places[pair.second].host == host;
+      const bool is_near =
+          member_.places[pair.first].host == host || member_.places[pair.second].host == host;
       if (is_near) {
         LocalBlock& block = blocks.emplace_back();
         block.block = {number, pair.first, pair.second};
@@ -219,7 +217,8 @@ void set_block_places(LocalBlocks& local, Task& task) {
   for (const LocalBlock& b : local.blocks) {
     BlockPlace place{b.bytes, 0, 0, b.signature};
     if (b.input.is_in_place(b.bytes)) place.input = address(b.input.first()) - address(task.input);
-    if (b.output.is_in_place(b.bytes)) place.output = address(b.output.first()) - address(task.output);
+    if (b.output.is_in_place(b.bytes))
+      place.output = address(b.output.first()) - address(task.output);
     local.places.push_back(place);
   }
 }
@@ -269,9 +268,8 @@ ExchangePlan plan_exchange(const ExchangeMember& member, const ExchangeCall& cal
       [&](std::int32_t b) { return !local->at(b).input.is_in_place(local->at(b).bytes); },
       [&](std::int32_t b) { return !local->at(b).output.is_in_place(local->at(b).bytes); }};
   Task& task = plan.task;
-  task.schedule = std::make_shared<const CompiledSchedule>(
-      make_exchange(member.own, blocks, member.places, plan.choice.way,
-                    receives_of(call.receives), sides));
+  task.schedule = std::make_shared<const CompiledSchedule>(make_exchange(
+      member.own, blocks, member.places, plan.choice.way, receives_of(call.receives), sides));
   set_block_places(*local, task);
   task.element_bytes = 1;
   for (const BlockPlace& place : local->places) {

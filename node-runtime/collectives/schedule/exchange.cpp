@@ -80,8 +80,7 @@ class MessagePlanner {
       }
     }
     append(leads ? plan.received : plan.own, in_order_of(onwards(), std::move(gathered)));
-    add_direct(plan,
-               [&](const ExchangeBlock& b) { return leader_of(b.from) == leader_of(b.to); });
+    add_direct(plan, [&](const ExchangeBlock& b) { return leader_of(b.from) == leader_of(b.to); });
     append(plan.passed, in_order_of(onwards(), std::move(sent)));
     append(plan.received, in_order_of(backwards(), std::move(received)));
     append(leads ? plan.passed : plan.received, in_order_of(onwards(), std::move(scattered)));
@@ -354,8 +353,8 @@ std::optional<ExchangeWay> exchange_way_of(std::string_view name) {
 }
 
 Receives receives_of(std::string_view name) {
-  require(name == "early" || name == "late",
-          "receives are posted 'early' or 'late', and not '{}'", name);
+  require(name == "early" || name == "late", "receives are posted 'early' or 'late', and not '{}'",
+          name);
   return name == "early" ? Receives::early : Receives::late;
 }
 
@@ -371,8 +370,7 @@ std::vector<Rank> host_leaders(const Places& places) {
 Schedule make_exchange(Rank rank, std::span<const ExchangeBlock> blocks, const Places& places,
                        ExchangeWay way, Receives receives, const ExchangeSides& sides) {
   const MessagePlanner planner(rank, blocks, places);
-  const MessagePlan plan =
-      way == ExchangeWay::aggregated ? planner.aggregated() : planner.direct();
+  const MessagePlan plan = way == ExchangeWay::aggregated ? planner.aggregated() : planner.direct();
   return ExchangeWriter(rank, blocks, sides).write(plan, receives);
 }
 

@@ -120,9 +120,9 @@ std::string misfits(const Group& group) {
   const std::vector<OutgoingPart> four{{right, {x.data(), 4, Scalar::float64}}};
   const std::vector<IncomingPart> taken{
       {left, {&x[8], comes_last(group) ? 5 : 4, Scalar::float64}}};
-  const std::vector<IncomingPart> floats{
-      {left, {y.data(), comes_last(group) ? 8 : 4,
-              comes_last(group) ? Scalar::float32 : Scalar::float64}}};
+  const std::vector<IncomingPart> floats{{left,
+                                          {y.data(), comes_last(group) ? 8 : 4,
+                                           comes_last(group) ? Scalar::float32 : Scalar::float64}}};
   const std::vector<IncomingPart> fit{{left, {&x[8], 4, Scalar::float64}}};
   const std::vector<IncomingPart> none;
   return made(group, four, taken, {.name = "halo"}) + "|" +
@@ -160,7 +160,8 @@ std::string failed_group(const Group& group) {
     ring.exchange().wait();
   });
   const std::string again = heard_of([&] { ring.exchange().begin(); });
-  return fmt::format("{}; again {}; then {}", said.substr(0, 30), again.substr(0, 30), beside.run());
+  return fmt::format("{}; again {}; then {}", said.substr(0, 30), again.substr(0, 30),
+                     beside.run());
 }
 
 /// The last node is lost in a round.

@@ -43,9 +43,8 @@ TEST(ExchangeFailures, of_wrong_calls_are_told_before_anything_travels_and_the_g
   std::string all;
   for (const std::string& part : parts) all += part;
   for (const int nodes : {2, 3}) {
-    expect_said(nodes, "refusals", [&](int node) {
-      return all + fmt::format("from {}|", left_of(node, nodes));
-    });
+    expect_said(nodes, "refusals",
+                [&](int node) { return all + fmt::format("from {}|", left_of(node, nodes)); });
   }
 }
 
@@ -55,9 +54,9 @@ TEST(ExchangeFailures, of_a_call_that_is_wrong_on_one_member_are_told_to_all) {
       const std::string why = fmt::format(
           "exchange 'halo': outgoing part 0 to rank -5; the group has ranks 0 to {}", nodes - 1);
       return fmt::format("(2) {}{}; then from {}",
-                         node == nodes - 1 ? ""
-                                           : fmt::format("rank {} refuses to make exchange 'halo': ",
-                                                         nodes - 1),
+                         node == nodes - 1
+                             ? ""
+                             : fmt::format("rank {} refuses to make exchange 'halo': ", nodes - 1),
                          why, left_of(node, nodes));
     });
   }
@@ -66,19 +65,19 @@ TEST(ExchangeFailures, of_a_call_that_is_wrong_on_one_member_are_told_to_all) {
 TEST(ExchangeFailures, of_parts_that_do_not_fit_are_told_to_all_from_both_sides) {
   for (const int nodes : {2, 3}) {
     const int last = nodes - 1;
-    const std::string count =
-        fmt::format("(2) exchange 'halo': outgoing part 0 of rank {0} is 4 elements of float64 for "
-                    "rank {1}, whose incoming part 0 is 5 elements of float64|",
+    const std::string count = fmt::format(
+        "(2) exchange 'halo': outgoing part 0 of rank {0} is 4 elements of float64 for "
+        "rank {1}, whose incoming part 0 is 5 elements of float64|",
+        last - 1, last);
+    const std::string scalar = fmt::format(
+        "(2) an exchange: outgoing part 0 of rank {0} is 4 elements of float64 for "
+        "rank {1}, whose incoming part 0 is 8 elements of float32|",
+        last - 1, last);
+    const std::string number =
+        fmt::format("(2) an exchange: rank {} has 1 parts for rank {}, which has 0 parts from it|",
                     last - 1, last);
-    const std::string scalar =
-        fmt::format("(2) an exchange: outgoing part 0 of rank {0} is 4 elements of float64 for "
-                    "rank {1}, whose incoming part 0 is 8 elements of float32|",
-                    last - 1, last);
-    const std::string number = fmt::format(
-        "(2) an exchange: rank {} has 1 parts for rank {}, which has 0 parts from it|", last - 1,
-        last);
-    const std::string options = fmt::format(
-        "(2) an exchange: ranks 0 and {} differ in its method or receives|", last);
+    const std::string options =
+        fmt::format("(2) an exchange: ranks 0 and {} differ in its method or receives|", last);
     expect_said(nodes, "misfits", [&](int node) {
       return count + scalar + number + options + fmt::format("from {}", left_of(node, nodes));
     });
@@ -88,11 +87,12 @@ TEST(ExchangeFailures, of_parts_that_do_not_fit_are_told_to_all_from_both_sides)
 TEST(ExchangeFailures, of_a_member_that_begins_no_round_tell_what_each_one_does) {
   expect_said(3, "absent", [&](int node) {
     // Rank 1 gets what rank 0 sends, but its own message is not received.
-    return fmt::format("from {}; then (4) nothing has happened for 3 s in round 2 of exchange "
-                       "'ring'; there may be ranks that have not begun it\n  rank 0 is in it and "
-                       "waits: *\n  rank 1 is in it and waits: *\n  rank 2 has not begun it; its "
-                       "last one is round 1",
-                       left_of(node, 3));
+    return fmt::format(
+        "from {}; then (4) nothing has happened for 3 s in round 2 of exchange "
+        "'ring'; there may be ranks that have not begun it\n  rank 0 is in it and "
+        "waits: *\n  rank 1 is in it and waits: *\n  rank 2 has not begun it; its "
+        "last one is round 1",
+        left_of(node, 3));
   });
 }
 

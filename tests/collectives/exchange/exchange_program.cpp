@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fmt/core.h>
+#include <future>
 #include <list>
 #include <mpi.h>
 #include <numeric>
@@ -42,9 +43,9 @@ constexpr std::array<const char*, 2> both_receives{"early", "late"};
 
 /// Double i that a rank sends to another one as part k in a round.
 double sent_value(int from, int to, int k, std::int64_t round, std::int64_t i) {
-  std::uint64_t h = static_cast<std::uint64_t>(from) << 50U ^ static_cast<std::uint64_t>(to) << 40U ^
-                    static_cast<std::uint64_t>(k) << 34U ^ static_cast<std::uint64_t>(round) << 24U ^
-                    static_cast<std::uint64_t>(i);
+  std::uint64_t h = static_cast<std::uint64_t>(from) << 50U ^
+                    static_cast<std::uint64_t>(to) << 40U ^ static_cast<std::uint64_t>(k) << 34U ^
+                    static_cast<std::uint64_t>(round) << 24U ^ static_cast<std::uint64_t>(i);
   h = (h ^ (h >> 33U)) * 0xff51afd7ed558ccdULL;
   h = (h ^ (h >> 33U)) * 0xc4ceb9fe1a85ec53ULL;
   return static_cast<double>(h >> 11U) * 0x1p-52 - 1;
@@ -109,10 +110,9 @@ class Parts {
   }
   void check(const std::string& what, std::int64_t round) {
     for (Part& part : in_) {
-      part.memory.check(fmt::format("{}, part {} from rank {}", what, part.number, part.peer),
-                        [&](std::int64_t i) {
-                          return sent_value(part.peer, own_, part.number, round, i);
-                        });
+      part.memory.check(
+          fmt::format("{}, part {} from rank {}", what, part.number, part.peer),
+          [&](std::int64_t i) { return sent_value(part.peer, own_, part.number, round, i); });
     }
   }
 
@@ -151,6 +151,7 @@ class Cases {
       halos(method);
     }
     other_orders();
+    by_threads();
     one_round_at_a_time();
     dropped();
   }
@@ -174,8 +175,8 @@ class Cases {
     for (std::int64_t round = 0; round < rounds; ++round) {
       double sum = own_;
       std::ranges::shuffle(order, own_random_);
-      Collective beside = group_.begin_all_reduce(Incoming{&sum, 1, Scalar::float64},
-                                                  ReduceOperation::sum());
+      Collective beside =
+          group_.begin_all_reduce(Incoming{&sum, 1, Scalar::float64}, ReduceOperation::sum());
       for (const std::size_t k : order) {
         parts[k].fill(round);
         exchanges[k].begin();
@@ -244,22 +245,23 @@ class Cases {
       if (r == own_) continue;
       std::vector<std::int64_t> offsets;
       for (const std::int64_t i : from_here) offsets.push_back(8 * i);
-      outgoing.push_back(
-          {r, {x.data(), 1, Datatype::hindexed_block(1, offsets, Scalar::float64)}});
+      outgoing.push_back({r, {x.data(), 1, Datatype::hindexed_block(1, offsets, Scalar::float64)}});
       const auto count = static_cast<std::int64_t>(from_there.size());
       incoming.push_back({r, {x.data() + next, count, Scalar::float64}});
       for (const std::int64_t i : from_there) received.emplace_back(r, i);
       next += count;
     }
-    const Exchange exchange = group_.exchange(outgoing, incoming, {.method = method, .name = "O, R"});
+    const Exchange exchange =
+        group_.exchange(outgoing, incoming, {.method = method, .name = "O, R"});
     for (std::int64_t round = 0; round < 3; ++round) {
       for (std::int64_t i = 0; i < each; ++i) {
         x[static_cast<std::size_t>(i)] = sent_value(own_, 0, 0, round, i);
       }
       exchange.run();
       for (std::size_t k = 0; k < x.size() - static_cast<std::size_t>(each); ++k) {
-        const double wanted =
-            k < received.size() ? sent_value(received[k].first, 0, 0, round, received[k].second) : -7;
+        const double wanted = k < received.size()
+                                  ? sent_value(received[k].first, 0, 0, round, received[k].second)
+                                  : -7;
         expect(x[static_cast<std::size_t>(each) + k] == wanted,
                fmt::format("{}, lists of indices: element {} of R", method, k));
       }
@@ -278,7 +280,8 @@ class Cases {
     const auto row = Datatype::contiguous(n - 2, Scalar::float64);
     const int left = (own_ + size_ - 1) % size_;
     const int right = (own_ + 1) % size_;
-    // With two ranks both neighbours are the same: in their order what goes left comes from the right.
+    // With two ranks both neighbours are the same: in their order what goes left comes from the
+    // right.
     const std::vector<OutgoingPart> outgoing{{left, {&at(1, 1), 1, column}},
                                              {right, {&at(1, n - 2), 1, column}},
                                              {own_, {&at(1, 1), 1, row}},
@@ -287,7 +290,8 @@ class Cases {
                                              {left, {&at(1, 0), 1, column}},
                                              {own_, {&at(n - 1, 1), 1, row}},
                                              {own_, {&at(0, 1), 1, row}}};
-    const Exchange exchange = group_.exchange(outgoing, incoming, {.method = method, .name = "halo"});
+    const Exchange exchange =
+        group_.exchange(outgoing, incoming, {.method = method, .name = "halo"});
     const auto inner = [](int rank, std::int64_t round, std::int64_t r, std::int64_t c) {
       return static_cast<double>(1000 * round + 100 * rank) + static_cast<double>(10 * r + c) / 128;
     };
@@ -311,6 +315,27 @@ class Cases {
     }
   }
 
+  /// Each thread has an exchange for itself.
+  void by_threads() {
+    std::list<Parts> parts;
+    std::vector<std::future<void>> threads;
+    std::vector<Exchange> exchanges;
+    for (const char* name : {"first", "second"}) {
+      parts.emplace_back(random_graph(common_, size_), own_, own_random_);
+      exchanges.push_back(parts.back().exchange(group_, {.name = name}));
+    }
+    for (Parts& own : parts) {
+      threads.push_back(std::async(std::launch::async, [&, k = threads.size()] {
+        for (std::int64_t round = 0; round < 10; ++round) {
+          own.fill(round);
+          exchanges[k].run();
+          own.check(named(fmt::format("thread {}, round {}", k, round)), round);
+        }
+      }));
+    }
+    for (std::future<void>& thread : threads) thread.get();
+  }
+
   /// A second begin() is refused, and the round goes on.
   void one_round_at_a_time() {
     if (size_ < 2) return;
@@ -320,7 +345,8 @@ class Cases {
     const int right = (own_ + 1) % size_;
     const std::vector<OutgoingPart> outgoing{{right, {&mine, 1, Scalar::float64}}};
     const std::vector<IncomingPart> incoming{{left, {&theirs, 1, Scalar::float64}}};
-    const Exchange exchange = group_.exchange(outgoing, incoming, {.name = "ring"});
+    const Exchange exchange =
+        group_.exchange(outgoing, incoming, {.method = "neighbours", .name = "ring"});
     // The last rank has begun nothing when rank 0, which waits for it, begins again.
     if (own_ == 0) {
       exchange.begin();
@@ -341,7 +367,9 @@ class Cases {
     exchange.wait();
     exchange.wait();
     expect(theirs == left, "a round that was begun twice");
-    expect(exchange.report().rounds == 1, "the number of rounds");
+    const ExchangeReport report = exchange.report();
+    expect(report.rounds == 1 && report.messages == 1 && report.bytes == 8, "the report of a ring");
+    expect(report.packed_bytes == 0, "elements in one piece are not packed");
   }
 
   /// A round goes on when its handle is gone, beside others.
@@ -414,8 +442,7 @@ int main(int argc, char** argv) {
         MPI_COMM_WORLD);
     const char* const repeats = std::getenv("HEDDLE_REPEATS");
     const char* const cases = repeats != nullptr ? repeats : argc > 1 ? argv[1] : "6";
-    heddle::run(node, std::atoi(cases), argc > 2 && std::string(argv[2]) == "orders",
-                memory);
+    heddle::run(node, std::atoi(cases), argc > 2 && std::string(argv[2]) == "orders", memory);
     node.stop();
     if (node.rank() == 0) fmt::print("all is well\n");
   } catch (const std::exception& error) {

@@ -1,5 +1,3 @@
-#include "node-runtime/collectives/schedule/exchange.hpp"
-
 #include <algorithm>
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -11,6 +9,7 @@
 #include "base/error.hpp"
 #include "node-runtime/collectives/schedule/all_to_all.hpp"
 #include "node-runtime/collectives/schedule/check.hpp"
+#include "node-runtime/collectives/schedule/exchange.hpp"
 #include "tests/collectives/schedule/random_places.hpp"
 
 namespace heddle::collectives {
@@ -116,8 +115,8 @@ TEST(ExchangeSchedule, brings_each_block_where_it_belongs_in_any_way_and_order_o
         const Places places(random_places(random, ranks));
         const std::vector<ExchangeBlock> blocks = random_blocks(random, ranks, way);
         for (const Receives receives : {Receives::early, Receives::late}) {
-          const auto schedules = schedules_of(blocks, places, way, receives,
-                                              static_cast<std::uint32_t>(random()));
+          const auto schedules =
+              schedules_of(blocks, places, way, receives, static_cast<std::uint32_t>(random()));
           EXPECT_EQ(check_schedules(schedules, numbers_of(blocks), each_block_of(blocks)), "")
               << name_of(way) << " on " << ranks << " ranks";
         }
@@ -136,8 +135,7 @@ TEST(ExchangeSchedule, has_one_message_from_host_to_host_where_it_is_aggregated)
       blocks.push_back({static_cast<std::int32_t>(blocks.size()), from, to});
     }
   }
-  const auto aggregated =
-      schedules_of(blocks, places, ExchangeWay::aggregated, Receives::early, 1);
+  const auto aggregated = schedules_of(blocks, places, ExchangeWay::aggregated, Receives::early, 1);
   EXPECT_EQ(messages_of(aggregated, places, true), 3 * 2 - 1);
   // Directly within hosts, to leaders from three others of each host, and back from them.
   EXPECT_EQ(messages_of(aggregated, places, false), 3 * 4 * 3 + 3 * 3 + 3 * 3);
@@ -201,15 +199,13 @@ TEST(ExchangeChoice, aggregates_many_small_messages_between_hosts_and_nothing_el
 TEST(ExchangeChoice, takes_what_is_wanted_and_tells_the_times_of_all) {
   const std::vector<ExchangeLoad> loads{{Rank{0}, Rank{1}, 1000}, {Rank{1}, Rank{2}, 10}};
   const Places places = on_hosts(3, 1);
-  const ExchangeChoice padded =
-      choose_exchange(loads, places, rates(), ExchangeWay::alltoall);
+  const ExchangeChoice padded = choose_exchange(loads, places, rates(), ExchangeWay::alltoall);
   EXPECT_EQ(padded.way, ExchangeWay::alltoall);
   ASSERT_EQ(padded.considered.size(), 3U);
   EXPECT_EQ(padded.considered.back().text, "alltoall");
   // Each rank sends two messages of 1000 bytes.
   EXPECT_DOUBLE_EQ(padded.seconds, 2 * (20e-6 + 1000 / 1e9));
-  const ExchangeChoice direct =
-      choose_exchange(loads, places, rates(), ExchangeWay::neighbours);
+  const ExchangeChoice direct = choose_exchange(loads, places, rates(), ExchangeWay::neighbours);
   EXPECT_DOUBLE_EQ(direct.seconds, 20e-6 + 1000 / 1e9);
 }
 
