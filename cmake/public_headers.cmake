@@ -36,6 +36,7 @@ set(heddle_included_headers
     base/assert.hpp
     kernels/cuda/product_choice.hpp
     kernels/kernels.hpp
+    node-runtime/collectives/exchange.hpp
     node-runtime/collectives/options.hpp
     node-runtime/collectives/reduce/reduce_operation.hpp
     node-runtime/machine/host.hpp

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "node-runtime/collectives/exchange.hpp"
 #include "node-runtime/collectives/options.hpp"
 #include "node-runtime/collectives/reduce/reduce_operation.hpp"
 
@@ -185,6 +186,15 @@ class Group {
   [[nodiscard]] Collective begin_exclusive_scan(const Outgoing& from, const Incoming& to,
                                                 ReduceOperation operation,
                                                 const CollectiveOptions& options = {}) const;
+
+  /// Makes an exchange: parts to and from neighbours, any number of them for each rank, this one
+  /// included, whose parts are copied. Between two ranks the first outgoing part is the first
+  /// incoming one, and so on: their scalars must be the same, their types and memory are each
+  /// rank's own. Collective, a call like others; members without parts give none. What does not fit
+  /// throws Error(usage) on all members, naming both sides, and the group goes on.
+  [[nodiscard]] Exchange exchange(std::span<const OutgoingPart> outgoing,
+                                  std::span<const IncomingPart> incoming,
+                                  const ExchangeOptions& options = {}) const;
 
  private:
   [[nodiscard]] collectives::GroupCore& core() const;

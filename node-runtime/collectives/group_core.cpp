@@ -290,6 +290,7 @@ void GroupCore::over(std::int64_t number, const Error* failure) {
 
 void GroupCore::fail(std::int64_t from, const Error& why) {
   std::vector<std::shared_ptr<Operation>> left;
+  std::vector<std::weak_ptr<GroupRounds>> rounds;
   {
     const std::scoped_lock lock(mutex_);
     if (failure_of(from) != nullptr) return;
@@ -300,8 +301,12 @@ void GroupCore::fail(std::int64_t from, const Error& why) {
     for (auto at = under_way_.lower_bound(from); at != under_way_.end(); ++at) {
       if (at->second != nullptr) left.push_back(at->second);
     }
+    rounds = rounds_;
   }
   for (const auto& operation : left) operation->abort(why);
+  for (const auto& weak : rounds) {
+    if (const auto found = weak.lock()) found->group_failed(why);
+  }
 }
 
 void GroupCore::fail_all(std::int64_t from, const Error& why) {
@@ -369,7 +374,6 @@ void GroupCore::heard_refusal(const ControlHeader& header, const std::string& te
 // ---- what others wait for ----------------------------------------------------------------------
 
 void GroupCore::quiet(std::int64_t number, const std::string& step) {
-  constexpr std::chrono::seconds answers_within{1};
   std::string call;
   std::optional<Rank> misfit_peer;
   {
@@ -378,8 +382,6 @@ void GroupCore::quiet(std::int64_t number, const std::string& step) {
     if (const auto found = misfits_.find(number); found != misfits_.end()) {
       misfit_peer = found->second;
     }
-    states_.clear();
-    quiet_steps_[number] = step;
   }
   if (misfit_peer) {
     return fail_all(
@@ -390,14 +392,33 @@ void GroupCore::quiet(std::int64_t number, const std::string& step) {
                           "order, with elements that fit",
                           number, rank(), call, misfit_peer->value())));
   }
-  tell_all(Kind::ask_state, number, "");
-  std::string table = fmt::format(
-      "nothing has happened for {:.3g} s in operation {} of the group, {}; there may be ranks that "
-      "do not call it",
-      std::chrono::duration<double>(options_.patience).count(), number, call);
+  fail_with_states(0, number,
+                   fmt::format("operation {} of the group, {}; there may be ranks that do not call "
+                               "it",
+                               number, call),
+                   step);
+}
+
+void GroupCore::quiet(std::int32_t rounds, std::int64_t round, const std::string& what,
+                      const std::string& step) {
+  fail_with_states(rounds, round,
+                   fmt::format("{}; there may be ranks that have not begun it", what), step);
+}
+
+void GroupCore::fail_with_states(std::int32_t rounds, std::int64_t number, const std::string& what,
+                                 const std::string& step) {
+  constexpr std::chrono::seconds answers_within{1};
+  {
+    const std::scoped_lock lock(mutex_);
+    states_.clear();
+    quiet_steps_[{rounds, number}] = step;
+  }
+  tell_all(Kind::ask_state, number, "", ErrorCode::usage, rounds);
+  std::string table = fmt::format("nothing has happened for {:.3g} s in {}",
+                                  std::chrono::duration<double>(options_.patience).count(), what);
   {
     std::unique_lock lock(mutex_);
-    if (failure_of(number) != nullptr) return;
+    if (rounds == 0 ? failure_of(number) != nullptr : failure_.has_value()) return;
     wait_for_news(lock, answers_within, [&] { return std::cmp_equal(states_.size() + 1, size()); });
     states_[rank()] = fmt::format("is in it and waits: {}", step);
     for (std::int32_t r = 0; r < size(); ++r) {
@@ -410,12 +431,13 @@ void GroupCore::quiet(std::int64_t number, const std::string& step) {
 }
 
 void GroupCore::asked_for_state(const ControlHeader& header) {
+  if (header.rounds != 0) return asked_for_round(header);
   std::shared_ptr<Operation> operation;
   std::string state;
   {
     const std::scoped_lock lock(mutex_);
     const auto found = under_way_.find(header.number);
-    if (const auto step = quiet_steps_.find(header.number); step != quiet_steps_.end()) {
+    if (const auto step = quiet_steps_.find({0, header.number}); step != quiet_steps_.end()) {
       state = fmt::format("is in it and waits: {}", step->second);
     } else if (header.number == on_board_) {
       state = "is in it and waits: others at the board";
@@ -440,20 +462,58 @@ void GroupCore::asked_for_state(const ControlHeader& header) {
       });
 }
 
+void GroupCore::asked_for_round(const ControlHeader& header) {
+  std::shared_ptr<GroupRounds> rounds;
+  std::string state = "has dropped it";
+  {
+    const std::scoped_lock lock(mutex_);
+    const auto index = static_cast<std::size_t>(header.rounds) - 1;
+    if (const auto step = quiet_steps_.find({header.rounds, header.number});
+        step != quiet_steps_.end()) {
+      state = fmt::format("is in it and waits: {}", step->second);
+    } else if (index < rounds_.size()) {
+      rounds = rounds_[index].lock();
+    } else {
+      state = "has not made it";
+    }
+  }
+  const auto answer = [self = shared_from_this(), to = Rank{header.rank}, number = header.number](
+                          const std::string& found) { self->tell(to, Kind::state, number, found); };
+  rounds == nullptr ? answer(state) : rounds->ask_state(header.number, answer);
+}
+
+// ---- rounds ----------------------------------------------------------------------------------
+
+std::int32_t GroupCore::add(std::weak_ptr<GroupRounds> rounds) {
+  const std::scoped_lock lock(mutex_);
+  rounds_.push_back(std::move(rounds));
+  return static_cast<std::int32_t>(rounds_.size());
+}
+
+void GroupCore::throw_failure() const {
+  const std::scoped_lock lock(mutex_);
+  if (failure_) throw own_copy(*failure_);
+}
+
 // ---- messages between members ----------------------------------------------------------------
 
-void GroupCore::tell_all(Kind kind, std::int64_t number, std::string_view text, ErrorCode code) {
+void GroupCore::tell_all(Kind kind, std::int64_t number, std::string_view text, ErrorCode code,
+                         std::int32_t rounds) {
   for (std::int32_t r = 0; r < size(); ++r) {
-    if (r != rank()) tell(Rank{r}, kind, number, text, code);
+    if (r != rank()) tell(Rank{r}, kind, number, text, code, rounds);
   }
 }
 
 /// Where it cannot be told the node has failed or ended, as the other one hears.
-void GroupCore::tell(Rank to, Kind kind, std::int64_t number, std::string_view text,
-                     ErrorCode code) {
+void GroupCore::tell(Rank to, Kind kind, std::int64_t number, std::string_view text, ErrorCode code,
+                     std::int32_t rounds) {
   text = text.substr(0, control_bytes - sizeof(ControlHeader));
-  const ControlHeader header{number, rank(), kind, static_cast<std::uint8_t>(code),
-                             static_cast<std::uint16_t>(text.size())};
+  const ControlHeader header{number,
+                             rank(),
+                             kind,
+                             static_cast<std::uint8_t>(code),
+                             static_cast<std::uint16_t>(text.size()),
+                             rounds};
   const auto note = std::make_shared<std::vector<std::byte>>(sizeof header + text.size());
   std::memcpy(note->data(), &header, sizeof header);
   std::memcpy(note->data() + sizeof header, text.data(), text.size());

@@ -4,12 +4,14 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.hpp"
@@ -20,6 +22,22 @@
 #include "node-runtime/transport/user_messages.hpp"
 
 namespace heddle::collectives {
+
+/// Operations that a group has beside its numbered ones, with numbers and a channel of their own:
+/// the rounds of an exchange.
+class GroupRounds {
+ public:
+  GroupRounds() = default;
+  GroupRounds(const GroupRounds&) = delete;
+  GroupRounds& operator=(const GroupRounds&) = delete;
+  virtual ~GroupRounds() = default;
+
+  /// The group has failed: ends what is under way. Any thread, without a lock.
+  virtual void group_failed(const Error& why) = 0;
+  /// Calls `told` soon, perhaps now, with what this rank does in a round: "has ended it".
+  virtual void ask_state(std::int64_t round,
+                         std::function<void(const std::string& state)> told) = 0;
+};
 
 /// What all handles of a group share on one rank: numbers its operations, moves its messages on a
 /// channel of its own, and tells the other members what goes wrong.
@@ -95,6 +113,18 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   /// run() has a board. Collective, before other calls.
   void set_up_board();
 
+  /// Rounds that end when the group fails. Collective in order: their number on all members,
+  /// from 1.
+  [[nodiscard]] std::int32_t add(std::weak_ptr<GroupRounds> rounds);
+  /// Throws what has made the group fail.
+  void throw_failure() const;
+  /// Makes the group fail on all members.
+  void fail_all(const Error& why) { fail_all(0, why); }
+  /// Nothing has happened for `patience` in a round of `rounds`, which waits for `step`: asks all
+  /// members what they do, and makes the group fail. `what` names the round.
+  void quiet(std::int32_t rounds, std::int64_t round, const std::string& what,
+             const std::string& step);
+
  private:
   enum class Kind : std::uint8_t { misfit, failed, refused, ask_state, state };
   /// What members tell each other; a text follows.
@@ -104,6 +134,8 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
     Kind kind = Kind::failed;
     std::uint8_t code = 0;  ///< ErrorCode
     std::uint16_t length = 0;
+    std::int32_t rounds = 0;  ///< add()'s, that `number` counts in; 0: the group's operations
+    std::int32_t unused = 0;
   };
   static constexpr std::size_t control_bytes = 4096;
   static constexpr std::size_t calls_remembered = 256;
@@ -111,18 +143,22 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   GroupCore(std::weak_ptr<UserMessages> messages, Options options);
   void listen();
   void tell(Rank to, Kind kind, std::int64_t number, std::string_view text,
-            ErrorCode code = ErrorCode::usage);
+            ErrorCode code = ErrorCode::usage, std::int32_t rounds = 0);
   void tell_all(Kind kind, std::int64_t number, std::string_view text,
-                ErrorCode code = ErrorCode::usage);
+                ErrorCode code = ErrorCode::usage, std::int32_t rounds = 0);
   void heard(const ControlHeader& header, const std::string& text);
   void heard_of_misfit(const ControlHeader& header, const std::string& text);
   void heard_refusal(const ControlHeader& header, const std::string& text);
   void asked_for_state(const ControlHeader& header);
+  void asked_for_round(const ControlHeader& header);
   void refuse(std::int64_t number, const Error& why);
   void misfit(std::int64_t number, Rank peer);
   void over(std::int64_t number, const Error* failure);
   void quiet(std::int64_t number, const std::string& step);
-  /// Operations from number `from` on, here or on all members.
+  /// With the states of all members.
+  void fail_with_states(std::int32_t rounds, std::int64_t number, const std::string& what,
+                        const std::string& step);
+  /// Operations from number `from` on and all rounds, here or on all members.
   void fail(std::int64_t from, const Error& why);
   void fail_all(std::int64_t from, const Error& why);
   /// With the lock: what made operation `number` fail with all later ones; null: nothing has.
@@ -164,9 +200,11 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   std::int64_t on_board_ = 0;  ///< the operation that a thread does there; 0: none
   Waiting::Time on_board_since_;
   std::map<std::int64_t, Rank> misfits_;  ///< operations that a message did not fit: from whom
-  std::map<std::int32_t, std::string> states_;       ///< of others, for quiet()
-  std::map<std::int64_t, std::string> quiet_steps_;  ///< of operations that quiet() looks into
-  std::condition_variable news_;                     ///< a state has come, or the failure
+  std::map<std::int32_t, std::string> states_;  ///< of others, for quiet()
+  /// Of operations that quiet() looks into; by ControlHeader::rounds and number.
+  std::map<std::pair<std::int32_t, std::int64_t>, std::string> quiet_steps_;
+  std::vector<std::weak_ptr<GroupRounds>> rounds_;  ///< by number - 1
+  std::condition_variable news_;                    ///< a state has come, or the failure
 };
 
 }  // namespace heddle::collectives

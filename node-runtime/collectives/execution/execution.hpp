@@ -64,6 +64,12 @@ struct Task {
   std::uint64_t seal = 0;                    ///< the same on all ranks whose calls fit together
   std::function<void()> finish{};            ///< when all has been done; may be empty
   std::shared_ptr<std::byte[]> own_slots{};  // NOLINT: keeps the slots; null: the caller does
+  /// Where each slot begins, in bytes, if they are not alike; only with one fragment. Null: they
+  /// are.
+  std::shared_ptr<const std::vector<std::int64_t>> slot_begins{};
+  /// Does a copy of elements that do not lie in one piece; false: its bytes are copied. May be
+  /// empty.
+  std::function<bool(const Step& step, const std::byte* from, std::byte* to)> copy{};
 };
 
 /// Advances one rank's schedule of an operation on host memory: a deed begins when all that it

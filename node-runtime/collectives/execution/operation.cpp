@@ -16,13 +16,18 @@ constexpr std::chrono::milliseconds misfit_patience_of_waiter{1000};
 template <class Message, class Byte>
 Message message_of(std::span<const std::span<Byte>> pieces, std::uint64_t seal) {
   const std::span<Byte> first = pieces.front();
-  if (pieces.size() == 1) {
-    return {first.data(), static_cast<std::int64_t>(first.size()), Scalar::byte, seal};
-  }
   std::vector<Datatype::IndexedBlock> blocks;
   for (const std::span<Byte> piece : pieces) {
-    blocks.push_back({piece.data() - first.data(), static_cast<std::int64_t>(piece.size())});
+    const std::int64_t begin = piece.data() - first.data();
+    const auto bytes = static_cast<std::int64_t>(piece.size());
+    // Pieces that lie one behind the other are one.
+    if (!blocks.empty() && blocks.back().displacement + blocks.back().length == begin) {
+      blocks.back().length += bytes;
+    } else {
+      blocks.push_back({begin, bytes});
+    }
   }
+  if (blocks.size() == 1) return {first.data(), blocks.front().length, Scalar::byte, seal};
   return {first.data(), 1, Datatype::hindexed(blocks, Scalar::byte), seal};
 }
 
