@@ -72,7 +72,8 @@ void HostBoard::reduce(const Call& call, std::int32_t first, std::int32_t end, s
     }
     inputs.at(count++) = from;
   }
-  call.operation.reduce(scalar, to, std::span(inputs).first(count), bytes / size_of(scalar));
+  call.operation.reduce(scalar, to, std::span(inputs).first(count),
+                        bytes / call.operation.element_bytes(scalar));
 }
 
 CallMemory HostBoard::memory_of(const std::vector<Elements>& list, const Call& call, Side side) {

@@ -69,7 +69,12 @@ struct Call {
 
 /// Throws Error(usage) for what makes no sense on rank `own` of `size`, before anything travels: a
 /// root that is not there, negative counts, null memory with elements, scalars that are mixed or
-/// that the operation does not take, lists of another length, and input and output that overlap.
+/// that the operation does not take, or are no whole number of its elements, lists of another
+/// length, and input and output that overlap.
 void check(const Call& call, std::int32_t own, std::int32_t size);
+
+/// Throws Error(usage) for a reduction on a device's stream by an operation without a form for that
+/// backend.
+void check_on_stream(const Call& call, DeviceBackend backend);
 
 }  // namespace heddle::collectives

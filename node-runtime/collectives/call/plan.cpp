@@ -34,6 +34,7 @@ std::uint64_t seal_of(const Call& call, std::int64_t number) {
       mixed(static_cast<std::uint64_t>(number), static_cast<std::uint64_t>(call.kind));
   seal = mixed(seal, call.is_rooted() ? static_cast<std::uint64_t>(call.root) : 0);
   seal = mixed(seal, call.reduces() ? std::hash<std::string_view>()(call.operation.name()) : 1);
+  seal = mixed(seal, static_cast<std::uint64_t>(call.operation.scalars_per_element()));
   seal = mixed(seal, call.is_listed ? 2 : 1);
   seal = mixed(seal, std::hash<std::string_view>()(call.options.algorithm));
   seal = mixed(seal, static_cast<std::uint64_t>(call.options.fragment_bytes));
@@ -77,7 +78,10 @@ Planner::Planned Planner::plan(const Call& call, std::int64_t number) {
   task.operation = call.operation;
   if (call.reduces())
     task.scalar = scalar_of(call.inputs.empty() ? call.outputs.front() : call.inputs.front(), call);
-  task.element_bytes = call.kind == CollectiveKind::barrier ? 0 : size_of(task.scalar);
+  // Blocks and fragments consist of whole elements of the operation's.
+  task.element_bytes = call.reduces() ? task.operation.element_bytes(task.scalar)
+                       : call.kind == CollectiveKind::barrier ? 0
+                                                              : size_of(task.scalar);
   set_places(call, key.schedule, task);
 
   std::int64_t longest = 1;
@@ -180,10 +184,10 @@ void Planner::set_places(const Call& call, const ScheduleKey& key, Task& task) {
     case CollectiveKind::reduce_scatter: {
       std::vector<std::int64_t> begins(static_cast<std::size_t>(ranks) + 1, 0);
       const Where from = in(0);
-      const std::int64_t scalars = call.inputs.front().type.size() / unit;
+      const std::int64_t bytes = call.inputs.front().type.size();
       for (std::size_t r = 0; r < static_cast<std::size_t>(ranks); ++r) {
         const std::int64_t count =
-            call.counts.empty() ? from.bytes / unit : call.counts[r] * scalars;
+            (call.counts.empty() ? from.bytes : call.counts[r] * bytes) / unit;
         begins[r + 1] = begins[r] + count;
       }
       const std::int64_t to = has_out ? out(0).offset / unit : 0;

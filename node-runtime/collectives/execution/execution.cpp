@@ -117,7 +117,7 @@ void Execution::run_step(const Step& step, std::int64_t fragment) const {
     inputs.at(k) = memory(step.from[k], step.block, fragment);
   }
   task_.operation.reduce(task_.scalar, to, std::span(inputs).first(step.from.size()),
-                         count * task_.element_bytes / size_of(task_.scalar));
+                         count * task_.element_bytes / task_.operation.element_bytes(task_.scalar));
 }
 
 void Execution::finish(std::int64_t number, std::int32_t deed) {
