@@ -31,6 +31,11 @@ struct BothSides {
   CallMemory output;
 };
 
+bool is_exact(const Call& call) {
+  const Elements& one = call.inputs.empty() ? call.outputs.front() : call.inputs.front();
+  return call.operation.is_exact(scalar_of(one, call));
+}
+
 }  // namespace
 
 std::uint64_t seal_of(const Call& call, std::int64_t number) {
@@ -39,6 +44,7 @@ std::uint64_t seal_of(const Call& call, std::int64_t number) {
   seal = mixed(seal, call.is_rooted() ? static_cast<std::uint64_t>(call.root) : 0);
   seal = mixed(seal, call.reduces() ? std::hash<std::string_view>()(call.operation.name()) : 1);
   seal = mixed(seal, call.is_listed ? 2 : 1);
+  seal = mixed(seal, static_cast<std::uint64_t>(call.order()));
   seal = mixed(seal, std::hash<std::string_view>()(call.options.algorithm));
   seal = mixed(seal, static_cast<std::uint64_t>(call.options.fragment_bytes));
   for (const std::int64_t count : call.counts) {
@@ -53,6 +59,7 @@ Planner::Planner(Rank own, Places places, const CollectiveRates& rates)
       places_(std::move(places)),
       levels_(places_),
       direct_(on_hosts_of_their_own(places_.size())),
+      values_{values_sent(levels_, Order::ranks), values_sent(levels_, Order::places)},
       rates_(rates) {}
 
 Planner::Planned Planner::plan(const Call& call, std::int64_t number) {
@@ -73,11 +80,14 @@ Planner::Planned Planner::plan(const Call& call, std::int64_t number) {
   CollectiveOverrides overrides = overrides_of(call.options.algorithm);
   if (call.options.fragment_bytes > 0) overrides.fragment_bytes = call.options.fragment_bytes;
 
-  Planned planned{{}, choose_collective(query, rates_, overrides)};
+  OrderQuery order;
+  if (call.may_reorder()) order = {call.order(), is_exact(call), &values_};
+  Planned planned{{}, choose_in_order(query, rates_, overrides, order)};
   CollectiveChoice& choice = planned.choice;
   const Key key{call.kind,         call.is_rooted() ? call.root : 0,
                 choice.trees,      choice.all_reduce,
-                choice.all_to_all, is_direct};
+                choice.all_to_all, choice.order,
+                is_direct};
   Task& task = planned.task;
   task.schedule = schedule_of(key);
   task.operation = call.operation;
@@ -135,11 +145,11 @@ Schedule Planner::make(const Key& key) const {
     case CollectiveKind::all_gather:
       return make_all_gather(own_, levels, key.trees);
     case CollectiveKind::reduce:
-      return make_reduce(own_, root, levels, key.trees);
+      return make_reduce(own_, root, levels, key.trees, key.order);
     case CollectiveKind::all_reduce:
-      return make_all_reduce(own_, levels, key.trees, key.all_reduce);
+      return make_all_reduce(own_, levels, key.trees, key.all_reduce, key.order);
     case CollectiveKind::reduce_scatter:
-      return make_reduce_scatter(own_, levels, key.trees);
+      return make_reduce_scatter(own_, levels, key.trees, key.order);
     case CollectiveKind::all_to_all:
       return make_all_to_all(own_, places_, levels, key.all_to_all);
     case CollectiveKind::scan:
