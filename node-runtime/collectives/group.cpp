@@ -53,6 +53,9 @@ CollectiveReport Collective::report() const {
   report.algorithm = state_->choice.text();
   report.predicted_s = state_->choice.seconds;
   report.seconds = state_->seconds;
+  report.order = state_->choice.order;
+  report.predicted_ranks_s = state_->choice.seconds_in_order.front();
+  report.predicted_places_s = state_->choice.seconds_in_order.back();
   const auto& considered = state_->choice.considered;
   for (std::size_t i = 1; i < considered.size(); ++i) {
     report.others.push_back(

@@ -20,9 +20,13 @@ struct Call;
 
 /// How an operation was done on this rank.
 struct CollectiveReport {
-  std::string algorithm;            ///< "host binomial, fragments of 128.00 KiB"
-  double predicted_s = 0;           ///< what it was to take
-  double seconds = 0;               ///< from its begin until it was found to be over
+  std::string algorithm;   ///< "host binomial, fragments of 128.00 KiB"
+  double predicted_s = 0;  ///< what it was to take
+  double seconds = 0;      ///< from its begin until it was found to be over
+  /// Of a reduction: the order that was taken, and what it was to take in each one; 0: it has none.
+  Order order = Order::ranks;
+  double predicted_ranks_s = 0;
+  double predicted_places_s = 0;
   std::vector<std::string> others;  ///< what else could have been taken, with its time
 };
 

@@ -29,6 +29,14 @@ auto named(const Call& call, const Work& work) {
   }
 }
 
+/// What a board reduces in the order of places.
+std::vector<std::int32_t> members_by_place(const Levels& levels) {
+  std::vector<std::int32_t> members;
+  if (!ReductionOrder(levels, Order::places).is_balanced()) return members;
+  for (const Rank rank : levels.order()) members.push_back(rank.value());
+  return members;
+}
+
 }  // namespace
 
 std::shared_ptr<GroupCore> GroupCore::make(std::weak_ptr<UserMessages> messages, Options options) {
@@ -244,7 +252,7 @@ void GroupCore::set_up_board() {
   begin(asking).operation->wait();
   if (has_memory == 0) return;
   board_ = std::make_unique<HostBoard>(
-      std::move(*memory), size(), rank(),
+      std::move(*memory), size(), rank(), members_by_place(planner_.levels()),
       Board::Patience{options_.looks, options_.yields, [this] { look_from_board(); },
                       options_.waiting.drive});
 }

@@ -20,15 +20,18 @@ struct BoardMisfit {
 };
 
 /// Small operations of a group whose members are all on one host: the calling thread does them by
-/// the board alone, without MPI, endpoint or progress thread. Reductions have the order of all
+/// the board alone, without MPI, endpoint or progress thread. Reductions have the orders of all
 /// others (decision 035): each member that wants the result reduces all inputs.
 ///
 /// Thread: one at a time, in the same order on all members.
 class HostBoard {
  public:
   /// `memory`: mapped by all members.
+  /// `places`: the members in the order of places, if that has the bracket of as many ranks
+  /// (ReductionOrder::is_balanced()); otherwise none, and reductions in that order are not done
+  /// here.
   HostBoard(p2p::HostRegion memory, std::int32_t members, std::int32_t own,
-            Board::Patience patience);
+            std::vector<std::int32_t> places, Board::Patience patience);
 
   /// What members() need.
   [[nodiscard]] static std::size_t bytes_for(std::int32_t members) {
@@ -51,6 +54,7 @@ class HostBoard {
               std::int64_t bytes, std::byte* to, std::uint64_t digest);
 
   p2p::HostRegion memory_;
+  std::vector<std::int32_t> places_;
   Board board_;
   p2p::ShapeCache inputs_{false};
   p2p::ShapeCache outputs_{true};

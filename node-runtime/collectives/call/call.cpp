@@ -111,6 +111,14 @@ bool Call::reduces() const {
          kind == CollectiveKind::exclusive_scan;
 }
 
+bool Call::may_reorder() const {
+  return reduces() && kind != CollectiveKind::scan && kind != CollectiveKind::exclusive_scan;
+}
+
+Order Call::order() const {
+  return may_reorder() ? options.order.value_or(Order::ranks) : Order::ranks;
+}
+
 bool Call::has_blocks(Side side) const {
   if (is_listed) return false;
   switch (kind) {
@@ -136,6 +144,7 @@ CallSummary Call::summary() const {
   made.is_listed = is_listed;
   made.has_counts = !counts.empty();
   if (reduces()) made.operation = operation;
+  made.order = order();
   made.name = options.name;
   const Elements* const one = !inputs.empty()    ? inputs.data()
                               : !outputs.empty() ? outputs.data()
@@ -162,6 +171,7 @@ std::string CallSummary::describe() const {
         is_plain ? std::string(heddle::name_of(*scalar)) : fmt::format("{} bytes", type.size()));
   }
   if (operation) text += fmt::format(" with {}", operation->name());
+  if (order == Order::places) text += " in the order of places";
   if (is_rooted) text += fmt::format(", root {}", root);
   return text;
 }

@@ -33,6 +33,7 @@ struct CallSummary {
   bool is_listed = false;
   bool has_counts = false;
   std::optional<ReduceOperation> operation;
+  Order order = Order::ranks;
   std::string name;
 
   /// "all_reduce of 100 elements of float64 with sum".
@@ -57,6 +58,10 @@ struct Call {
 
   [[nodiscard]] bool is_rooted() const;
   [[nodiscard]] bool reduces() const;
+  /// Whether the order of the reduction may be that of places: all but prefixes.
+  [[nodiscard]] bool may_reorder() const;
+  /// The order that is asked for.
+  [[nodiscard]] Order order() const;
   /// One buffer of that side has a block for each rank.
   [[nodiscard]] bool has_blocks(Side side) const;
   [[nodiscard]] CallSummary summary() const;

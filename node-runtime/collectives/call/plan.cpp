@@ -27,6 +27,11 @@ struct BothSides {
   CallMemory output;
 };
 
+bool is_exact(const Call& call) {
+  const Elements& one = call.inputs.empty() ? call.outputs.front() : call.inputs.front();
+  return call.operation.is_exact(scalar_of(one, call));
+}
+
 }  // namespace
 
 std::uint64_t seal_of(const Call& call, std::int64_t number) {
@@ -36,6 +41,7 @@ std::uint64_t seal_of(const Call& call, std::int64_t number) {
   seal = mixed(seal, call.reduces() ? std::hash<std::string_view>()(call.operation.name()) : 1);
   seal = mixed(seal, static_cast<std::uint64_t>(call.operation.scalars_per_element()));
   seal = mixed(seal, call.is_listed ? 2 : 1);
+  seal = mixed(seal, static_cast<std::uint64_t>(call.order()));
   seal = mixed(seal, std::hash<std::string_view>()(call.options.algorithm));
   seal = mixed(seal, static_cast<std::uint64_t>(call.options.fragment_bytes));
   for (const std::int64_t count : call.counts) {
@@ -50,6 +56,7 @@ Planner::Planner(Rank own, Places places, const CollectiveRates& rates)
       places_(std::move(places)),
       levels_(places_),
       direct_(on_hosts_of_their_own(places_.size())),
+      values_{values_sent(levels_, Order::ranks), values_sent(levels_, Order::places)},
       rates_(rates) {}
 
 Planner::Planned Planner::plan(const Call& call, std::int64_t number) {
@@ -70,7 +77,9 @@ Planner::Planned Planner::plan(const Call& call, std::int64_t number) {
   CollectiveOverrides overrides = overrides_of(call.options.algorithm);
   if (call.options.fragment_bytes > 0) overrides.fragment_bytes = call.options.fragment_bytes;
 
-  Planned planned{{}, choose_collective(query, rates_, overrides)};
+  OrderQuery order;
+  if (call.may_reorder()) order = {call.order(), is_exact(call), &values_};
+  Planned planned{{}, choose_in_order(query, rates_, overrides, order)};
   CollectiveChoice& choice = planned.choice;
   const Key key{key_of(call.kind, call.is_rooted() ? call.root : 0, choice), is_direct};
   Task& task = planned.task;

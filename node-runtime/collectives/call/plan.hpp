@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <compare>
 #include <cstdint>
 #include <map>
@@ -41,6 +42,7 @@ class Planner {
   /// Before the first call.
   void set_rates(const CollectiveRates& rates) { rates_ = rates; }
   [[nodiscard]] const Places& places() const { return places_; }
+  [[nodiscard]] const Levels& levels() const { return levels_; }
   [[nodiscard]] Rank own() const { return own_; }
 
  private:
@@ -58,6 +60,7 @@ class Planner {
   Levels levels_;
   /// One flat level, for operations in which only sender and receiver know the size of a block.
   Levels direct_;
+  std::array<ValuesSent, 2> values_;  ///< by Order
   CollectiveRates rates_;
   p2p::ShapeCache inputs_{false};
   p2p::ShapeCache outputs_{true};

@@ -11,7 +11,7 @@
 namespace heddle::collectives {
 
 ScheduleKey key_of(CollectiveKind kind, std::int32_t root, const CollectiveChoice& choice) {
-  return {kind, root, choice.trees, choice.all_reduce, choice.all_to_all};
+  return {kind, root, choice.trees, choice.all_reduce, choice.all_to_all, choice.order};
 }
 
 Schedule make_schedule(const ScheduleKey& key, Rank rank, const Places& places,
@@ -29,11 +29,11 @@ Schedule make_schedule(const ScheduleKey& key, Rank rank, const Places& places,
     case CollectiveKind::all_gather:
       return make_all_gather(rank, levels, key.trees);
     case CollectiveKind::reduce:
-      return make_reduce(rank, root, levels, key.trees);
+      return make_reduce(rank, root, levels, key.trees, key.order);
     case CollectiveKind::all_reduce:
-      return make_all_reduce(rank, levels, key.trees, key.all_reduce);
+      return make_all_reduce(rank, levels, key.trees, key.all_reduce, key.order);
     case CollectiveKind::reduce_scatter:
-      return make_reduce_scatter(rank, levels, key.trees);
+      return make_reduce_scatter(rank, levels, key.trees, key.order);
     case CollectiveKind::all_to_all:
       return make_all_to_all(rank, places, levels, key.all_to_all);
     case CollectiveKind::scan:

@@ -19,6 +19,7 @@ struct ScheduleKey {
   LevelTrees trees{Tree::binomial, Tree::binomial, Tree::binomial, Tree::binomial};
   AllReduce all_reduce = AllReduce::reduce_broadcast;
   AllToAll all_to_all = AllToAll::pairwise;
+  Order order = Order::ranks;  ///< of reductions
 
   friend auto operator<=>(const ScheduleKey&, const ScheduleKey&) = default;
 };

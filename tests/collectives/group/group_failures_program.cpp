@@ -82,6 +82,16 @@ std::string other_call(Node& node) {
   return fmt::format("{}; then {}", first, sum_of_ones(other));
 }
 
+/// The last one reduces in another order.
+std::string other_order(Node& node) {
+  const Group group = node.group();
+  std::vector<double> x(static_cast<std::size_t>(many));
+  const CollectiveOptions options{.order = is_last(group) ? Order::places : Order::ranks};
+  return heard([&] {
+    group.all_reduce({x.data(), many, Scalar::float64}, ReduceOperation::sum(), options);
+  });
+}
+
 /// The last one gives fewer elements, or of another scalar.
 std::string other_count(Node& node) {
   const Group group = node.group();
@@ -259,6 +269,7 @@ int run(const std::string& name) {
       {"wrong", wrong},
       {"wrong_on_one", wrong_on_one},
       {"other_call", other_call},
+      {"other_order", other_order},
       {"other_count", other_count},
       {"other_scalar", other_scalar},
       {"late", late},

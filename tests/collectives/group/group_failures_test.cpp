@@ -98,6 +98,13 @@ TEST(GroupFailures, of_calls_that_do_not_fit_together_tell_all_members_both_call
             "(2)",
             size, nodes - 1);
       });
+      expect_told(nodes, fmt::format("other_order {}", size), [&](int) {
+        return fmt::format(
+            "(2) operation * of the group: rank * calls all_reduce of {0} elements of float64 with "
+            "sum, but rank {1} calls all_reduce of {0} elements of float64 with sum in the order "
+            "of places;",
+            size, nodes - 1);
+      });
       expect_told(nodes, fmt::format("other_count {}", size), [&](int) {
         return fmt::format(
             "(2) * calls broadcast of {} elements of float64, root 0, but rank {} "
