@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/error.hpp"
+#include "replay/collectives/virtual_group.hpp"
 
 namespace heddle {
 namespace {
@@ -47,7 +48,47 @@ std::string refusal_of(const std::string& text) {
 constexpr const char* small_machine =
     "heddle_collective_machine: 1\nhosts: 2\nways: {network: {latency_us: 2, rate: 5}}\n";
 
+CollectiveMachine machine_of_papers(const std::string& name) {
+  return read_collective_machine(std::string(HEDDLE_CONFIG_FOLDER) + "/machines/" + name);
+}
+
+/// Seconds of a broadcast of 32 MiB by chains on the first GPUs of PSG.
+double broadcast_on_psg(std::int32_t gpus, replay::RankMap map, std::uint64_t seed = 0) {
+  const CollectiveMachine psg = machine_of_papers("psg.yaml");
+  replay::VirtualOperation operation;
+  operation.kind = collectives::CollectiveKind::broadcast;
+  operation.count = std::int64_t{4} << 20U;
+  operation.overrides = collectives::overrides_of("chain");
+  operation.overrides.fragment_bytes = std::int64_t{256} << 10U;
+  const replay::VirtualGroup group(psg, replay::slots_of_ranks(psg, gpus, map, seed));
+  return group.run(operation).seconds;
+}
+
 }  // namespace
+
+TEST(CollectiveMachineFile, those_of_the_papers_have_their_hosts_and_gpus) {
+  const CollectiveMachine psg = machine_of_papers("psg.yaml");
+  EXPECT_EQ(psg.slots(), 8 * 4);  // 000 section 5.3
+  EXPECT_EQ(CollectiveMachine::reach(psg.place(0), psg.place(1)), Reach::pci_switch);
+  EXPECT_EQ(CollectiveMachine::reach(psg.place(1), psg.place(2)), Reach::socket);
+  const CollectiveMachine helios = machine_of_papers("helios.yaml");
+  EXPECT_EQ(helios.slots(), 4 * 24);  // 002 section 4.3.1
+  EXPECT_EQ(helios.place(23).gpu, 7);
+  EXPECT_EQ(helios.place(23).socket, 0);
+}
+
+TEST(CollectiveMachineFile, a_broadcast_on_psg_does_not_depend_on_hosts_or_map) {
+  // 000 Figures 5.5 and 5.6; the card's 5 GB/s are the bound.
+  const double bound = 32.0 * (1 << 20) / 5e9;
+  const double two_hosts = broadcast_on_psg(8, replay::RankMap::by_core);
+  EXPECT_GE(two_hosts, bound);
+  EXPECT_LE(broadcast_on_psg(32, replay::RankMap::by_core), 1.1 * two_hosts);
+  const double by_core = broadcast_on_psg(24, replay::RankMap::by_core);
+  EXPECT_NEAR(broadcast_on_psg(24, replay::RankMap::by_node), by_core, 0.05 * by_core);
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    EXPECT_NEAR(broadcast_on_psg(24, replay::RankMap::random, seed), by_core, 0.05 * by_core);
+  }
+}
 
 TEST(CollectiveMachineFile, says_all_that_a_machine_has) {
   const CollectiveMachine machine = read_text(

@@ -55,15 +55,16 @@ TEST_F(BenchVirtual, times_are_those_of_the_file) {
   // The root's card has one message for the other host, then each host its own one.
   EXPECT_DOUBLE_EQ(two.at("collectives").at(0).at("microseconds").get<double>(), 16.0);
   EXPECT_EQ(two.at("collectives").at(0).at("messages").get<int>(), 3);
-  const json flat = report({"--nodes", "8", "--operation", "broadcast", "--algorithm", "flat",
-                            "--bytes", "8000"});
+  const json flat = report(
+      {"--nodes", "8", "--operation", "broadcast", "--algorithm", "flat", "--bytes", "8000"});
   // Three messages share the root's card.
   EXPECT_DOUBLE_EQ(flat.at("collectives").at(0).at("microseconds").get<double>(), 32.0);
 }
 
 TEST_F(BenchVirtual, random_maps_have_a_median_and_one_seed_one_result) {
-  const std::vector<std::string> words{"--nodes", "32", "--operation", "reduce", "--bytes", "1MiB",
-                                       "--map", "random", "--maps", "5", "--seed", "7"};
+  const std::vector<std::string> words{"--nodes", "32",   "--operation", "reduce",
+                                       "--bytes", "1MiB", "--map",       "random",
+                                       "--maps",  "5",    "--seed",      "7"};
   const json first = report(words);
   EXPECT_EQ(first.at("collectives").at(0).at("microseconds_of_maps").size(), 5U);
   EXPECT_EQ(first, report(words));
@@ -91,8 +92,7 @@ TEST_F(BenchVirtual, names_what_is_wrong_with_its_input) {
   refused({"--triangles"}, "--triangles");
   refused({"--seconds", "1"}, "--seconds");
   refused({"--repeat", "1"}, "--repeat");
-  refused({"--operation", "all_to_all", "--bytes", "8"},
-          "take fewer ranks or another algorithm");
+  refused({"--operation", "all_to_all", "--bytes", "8"}, "take fewer ranks or another algorithm");
   refused({"--operation", "broadcast", "--bytes", "1GiB", "--fragment", "8"},
           "take fewer ranks, or longer fragments");
   refused({"--report", "m.yaml"}, "m.yaml");
