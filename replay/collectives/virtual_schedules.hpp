@@ -25,7 +25,7 @@ class VirtualSchedules {
     std::int32_t first_follower = 0;  ///< the next deed has the end of both
   };
 
-  /// The most deeds of all ranks together: a bound of the memory, about 100 bytes for each.
+  /// The most steps of all ranks together: a bound of the memory, about 150 bytes for each.
   static constexpr std::int64_t deeds_max = 8'000'000;
 
   using Make = std::function<collectives::Schedule(collectives::Rank)>;

@@ -136,7 +136,9 @@ TEST(CollectiveMachineFile, needs_only_hosts_and_the_ways_that_there_are) {
   misses("gpus: 2\n", "switch");
   misses("gpus: 1\nswitches: 2\n", "socket");
   misses("sockets: 2\n", "host");
-  misses("ways: {}\nhosts: 2\n", "network");
+  EXPECT_NE(refusal_of("heddle_collective_machine: 1\nhosts: 2\nways: {}\n")
+                .find("the key 'ways.network' is missing"),
+            std::string::npos);
 }
 
 TEST(CollectiveMachineFile, what_is_wrong_is_named_with_its_place) {
@@ -150,7 +152,8 @@ TEST(CollectiveMachineFile, what_is_wrong_is_named_with_its_place) {
   refused("heddle_collective_machine: 2\nhosts: 1\n", "must be at most 1; found '2'");
   refused("heddle_collective_machine: 1\n", "the key 'hosts' is missing");
   refused(good + "gpu: 3\n", ":4:1: 'machine' has no key 'gpu'");
-  refused(good + "gpu: 3\n", "did you mean 'gpus'?");
+  refused(good + "gpu: 3\n", "did you mean 'machine.ways.gpu'?");
+  refused(good + "gpuss: 3\n", "did you mean 'gpus'?");
   refused(good + "eagr: 3\n", "did you mean 'machine.messages.eager'?");
   refused(good + "links: {cards: 3}\n", "'links' has no key 'cards'");
   refused(good + "links: {card: 0}\n", "'card' must be positive; found '0'");
