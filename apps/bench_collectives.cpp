@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "apps/collective_cases.hpp"
 #include "apps/command.hpp"
 #include "apps/file_uses.hpp"
 #include "apps/report.hpp"
@@ -26,18 +27,15 @@ namespace {
 using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::string_view operation_names[] = {
-    "barrier", "broadcast",  "scatter",        "gather",     "all_gather",
-    "reduce",  "all_reduce", "reduce_scatter", "all_to_all", "scan"};
 /// At least and at most as many calls in a turn.
 constexpr std::int64_t calls_min = 5;
 constexpr std::int64_t calls_max = 20000;
 
 /// One operation of one size, and its memory.
-struct Case {
-  std::string operation;
-  std::int64_t bytes = 0;  ///< of a rank's block
-  std::int64_t count = 0;  ///< doubles of it
+struct Case : CollectiveCase {
+  explicit Case(CollectiveCase what) : CollectiveCase(std::move(what)) {}
+
+  std::int64_t count = 0;  ///< doubles of a block
 
   std::vector<double> heddle_us;
   std::vector<double> heddle_p99_us;
@@ -46,20 +44,6 @@ struct Case {
   double predicted_us = 0;
   std::vector<std::string> others;
   bool is_right = true;
-
-  /// Bytes that pass each link at least, over the time: the usual factors.
-  [[nodiscard]] double gb_per_second(double us, int ranks) const {
-    const double n = ranks;
-    double factor = 1;
-    double all = static_cast<double>(bytes);
-    if (operation == "all_reduce") factor = 2 * (n - 1) / n;
-    if (operation == "scatter" || operation == "gather" || operation == "all_gather" ||
-        operation == "reduce_scatter" || operation == "all_to_all") {
-      factor = (n - 1) / n;
-      all *= n;
-    }
-    return factor * all / us / 1e3;
-  }
 };
 
 /// Memory of all cases: the largest of them.
@@ -84,24 +68,15 @@ class CollectivesBench {
   CollectivesBench(const BenchCollectivesOptions& options, const Config& config,
                    const Communicator& all)
       : options_(options), config_(config), all_(all) {
-    for (const std::string_view name : operation_names) {
-      const bool is_wanted =
-          options.operations.empty() ||
-          std::ranges::find(options.operations, name) != options.operations.end();
-      if (!is_wanted) continue;
-      const bool has_size = name != "barrier";
-      for (std::int64_t bytes = options.bytes_min; bytes <= options.bytes_max; bytes *= 4) {
-        Case one;
-        one.operation = name;
-        one.bytes = has_size ? bytes : 0;
-        one.count = one.bytes / 8;
-        if (options.triangles && has_size) {
-          const std::int64_t order = order_of(one);
-          one.bytes = 8 * (order * (order + 1) / 2);
-        }
-        cases_.push_back(std::move(one));
-        if (!has_size) break;
+    for (CollectiveCase& what :
+         collective_cases(options.operations, options.bytes_min, options.bytes_max)) {
+      Case one(std::move(what));
+      one.count = one.bytes / 8;
+      if (options.triangles && one.bytes > 0) {
+        const std::int64_t order = order_of(one);
+        one.bytes = 8 * (order * (order + 1) / 2);
       }
+      cases_.push_back(std::move(one));
     }
     const std::int64_t largest = options.bytes_max / 8 * 2 + 64;
     const auto doubles = static_cast<std::size_t>(largest * all_.size());
@@ -337,7 +312,7 @@ std::string table(const std::vector<Case>& cases, int ranks, bool explains) {
     out +=
         fmt::format("{:<15} {:>10} {:>10.2f} {:>10.2f} {:>8} {:>10} {:>7}  {}\n", one.operation,
                     one.bytes, us, median(one.heddle_p99_us),
-                    one.bytes > 0 ? fmt::format("{:.2f}", one.gb_per_second(us, ranks)) : "-",
+                    one.bytes > 0 ? fmt::format("{:.2f}", bus_gb_per_second(one, us, ranks)) : "-",
                     has_mpi ? fmt::format("{:.2f}", mpi) : "-",
                     has_mpi ? fmt::format("{:.2f}", mpi / us) : "-", one.is_right ? "" : "WRONG");
     if (!explains) continue;
@@ -358,7 +333,7 @@ void write_cases(const std::vector<Case>& cases, int ranks, const std::string& p
          {"ranks", ranks},
          {"microseconds", us},
          {"p99_microseconds", median(one.heddle_p99_us)},
-         {"gb_per_second", one.gb_per_second(us, ranks)},
+         {"gb_per_second", bus_gb_per_second(one, us, ranks)},
          {"mpi_microseconds", one.mpi_us.empty() ? json(nullptr) : json(median(one.mpi_us))},
          {"valid", one.is_right}});
   }
@@ -377,15 +352,7 @@ int bench_collectives(const BenchCollectivesOptions& options, Run& run) {
       throw Error(ErrorCode::usage,
                   "collectives need two nodes: mpiexec.mpich -n 2 heddle bench collectives");
     }
-    for (const std::string& name : options.operations) {
-      if (std::ranges::find(operation_names, name) != std::end(operation_names)) continue;
-      throw Error(ErrorCode::usage, fmt::format("--operation {}: expected one of {}", name,
-                                                fmt::join(operation_names, ", ")));
-    }
-    if (options.bytes_max < options.bytes_min) {
-      throw Error(ErrorCode::usage, fmt::format("--bytes-max {} is less than --bytes-min {}",
-                                                options.bytes_max, options.bytes_min));
-    }
+    check_collective_cases(options.operations, options.bytes_min, options.bytes_max);
     config = Config::from_text("runtime: {cpu_workers: 1, devices: {backend: none}}", "bench",
                                options.overrides);
     FileUses files;

@@ -10,6 +10,15 @@
 
 namespace heddle {
 
+/// Nodes that are not there.
+struct SimulatedNodes {
+  std::optional<std::string> machine;  ///< a file; none: the nodes are there
+  std::vector<std::int32_t> nodes;     ///< numbers of them; empty: as many as the machine has
+  std::string map = "by-core";         ///< or "by-node", "random"
+  std::int32_t maps = 1;               ///< random ones
+  std::uint64_t seed = 1;              ///< of the first random map
+};
+
 struct BenchCollectivesOptions {
   std::vector<std::string> overrides;  ///< key.path=value: runtime
   std::optional<std::string> report;
@@ -23,6 +32,7 @@ struct BenchCollectivesOptions {
   bool explains = false;
   std::int32_t repetitions = 3;  ///< turns of heddle and MPI
   double seconds = 0.05;         ///< of one operation, size and turn
+  SimulatedNodes simulated;
 };
 
 /// `heddle bench collectives`: validated collectives of all nodes on host memory, by turns with

@@ -7,6 +7,8 @@
 #include "apps/analyze.hpp"
 #include "apps/bench_collectives.hpp"
 #include "apps/bench_p2p.hpp"
+#include "apps/bench_virtual.hpp"
+#include "apps/collective_cases.hpp"
 #include "apps/command_line.hpp"
 #include "apps/doctor.hpp"
 #include "apps/option_checks.hpp"
@@ -15,6 +17,7 @@
 #include "apps/tools.hpp"
 #include "apps/trace_export.hpp"
 #include "apps/tune.hpp"
+#include "config/tree.hpp"
 
 namespace heddle {
 namespace {
@@ -61,6 +64,53 @@ void add_doctor(CLI::App& app, DoctorOptions& o, Work& work) {
   command->callback([&o, &work] { work = [&o](Run& run) { return doctor(o, run); }; });
 }
 
+/// Options of collectives in virtual time.
+void add_simulated_nodes(CLI::App& command, SimulatedNodes& o) {
+  CLI::Option* const machine =
+      command
+          .add_option("--machine", o.machine,
+                      "simulate a machine, as psg.yaml in config/machines, without MPI")
+          ->type_name("MACHINE.yaml");
+  for (const char* const of_this_machine : {"--set", "--triangles", "--repeat", "--seconds"}) {
+    machine->excludes(command.get_option(of_this_machine));
+  }
+  command.add_option("--nodes", o.nodes, "simulated nodes, up to 10,000; several: 8,16,32 [all]")
+      ->delimiter(',')
+      ->check(option_checks::whole(1, 10'000))
+      ->needs(machine);
+  command.add_option("--map", o.map, "how nodes are dealt to hosts: by-core, by-node or random")
+      ->capture_default_str()
+      ->needs(machine);
+  command.add_option("--maps", o.maps, "random maps, of which the median counts, 1 to 1000")
+      ->check(option_checks::whole(1, 1000))
+      ->capture_default_str()
+      ->needs(machine);
+  command.add_option("--seed", o.seed, "of the first random map")
+      ->check(option_checks::whole(0))
+      ->capture_default_str()
+      ->needs(machine);
+}
+
+void add_bytes(CLI::App& command, BenchCollectivesOptions& o) {
+  command
+      .add_option_function<std::string>(
+          "--bytes",
+          [&o](const std::string& text) {
+            const auto range = bytes_range(text);
+            if (!range) {
+              throw CLI::ValidationError(
+                  "--bytes", fmt::format("expected SIZE or SIZE:SIZE, 8 B to 1 GiB; found '{}'",
+                                         config::shown(text)));
+            }
+            o.bytes_min = range->min;
+            o.bytes_max = range->max;
+          },
+          "of the smallest and of the largest block: 8:16MiB; or of all: 4KiB")
+      ->type_name("SIZE[:SIZE]")
+      ->excludes("--bytes-min")
+      ->excludes("--bytes-max");
+}
+
 void add_bench_collectives(CLI::App& bench, BenchCollectivesOptions& o, Work& work) {
   CLI::App* command = bench.add_subcommand(
       "collectives", "operations of all nodes on host memory, beside MPI's own");
@@ -87,11 +137,17 @@ void add_bench_collectives(CLI::App& bench, BenchCollectivesOptions& o, Work& wo
       ->capture_default_str();
   command->add_option("--seconds", o.seconds, "of each operation and size in a turn, seconds")
       ->check(option_checks::number(0));
+  add_bytes(*command, o);
+  add_simulated_nodes(*command, o.simulated);
   command->footer(
       "On four nodes: mpiexec.mpich -n 4 heddle bench collectives --operation all_reduce\n\nExit "
       "status: 0 all elements were right, 1 some were not, 2 bad usage or\nconfiguration, 4 a node "
       "or its communication failed.");
-  command->callback([&o, &work] { work = [&o](Run& run) { return bench_collectives(o, run); }; });
+  command->callback([&o, &work] {
+    work = [&o](Run& run) {
+      return o.simulated.machine ? bench_virtual(o, run) : bench_collectives(o, run);
+    };
+  });
 }
 
 void add_bench(CLI::App& app, BenchP2pOptions& o, BenchCollectivesOptions& collectives,

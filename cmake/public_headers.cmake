@@ -26,6 +26,7 @@ set(heddle_further_headers
     base/standard_streams.hpp
     config/config_error.hpp
     node-runtime/collectives/group.hpp
+    node-runtime/collectives/reduce/own_operations.hpp
     node-runtime/messages.hpp
     node-runtime/node_facts.hpp)
 # What these include.
@@ -36,7 +37,11 @@ set(heddle_included_headers
     base/assert.hpp
     kernels/cuda/product_choice.hpp
     kernels/kernels.hpp
+    node-runtime/collectives/exchange.hpp
     node-runtime/collectives/options.hpp
+    node-runtime/collectives/reduce/definition.hpp
+    node-runtime/collectives/reduce/host_device.hpp
+    node-runtime/collectives/reduce/pair_loop.hpp
     node-runtime/collectives/reduce/reduce_operation.hpp
     node-runtime/machine/host.hpp
     node-runtime/machine/kernel_sets.hpp
@@ -46,3 +51,7 @@ set(heddle_included_headers
     node-runtime/threads/tile_part.hpp
     node-runtime/transport/datatype/datatype.hpp
     node-runtime/transport/datatype/scalar.hpp)
+# And these only in sources that nvcc compiles.
+set(heddle_cuda_headers
+    node-runtime/collectives/reduce/cuda_form.hpp
+    node-runtime/collectives/reduce/unit_reduction.hpp)

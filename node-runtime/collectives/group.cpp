@@ -53,6 +53,9 @@ CollectiveReport Collective::report() const {
   report.algorithm = state_->operation->has_skipped_steps() ? "direct" : state_->choice.text();
   report.predicted_s = state_->choice.seconds;
   report.seconds = state_->seconds;
+  report.order = state_->choice.order;
+  report.predicted_ranks_s = state_->choice.seconds_in_order.front();
+  report.predicted_places_s = state_->choice.seconds_in_order.back();
   const auto& considered = state_->choice.considered;
   for (std::size_t i = 1; i < considered.size(); ++i) {
     report.others.push_back(
@@ -123,6 +126,7 @@ std::shared_ptr<GroupCore> make_member(GroupCore& parent, const Wish& own,
       parent.options().patience,
       parent.options().looks,
       parent.options().yields,
+      parent.options().waiting,
       parent.options().have_devices};
   for (const Rank r : members) {
     if (r.value() == parent.rank()) {

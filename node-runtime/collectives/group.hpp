@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "node-runtime/collectives/exchange.hpp"
 #include "node-runtime/collectives/options.hpp"
 #include "node-runtime/collectives/reduce/reduce_operation.hpp"
 
@@ -21,9 +22,13 @@ struct Call;
 
 /// How an operation was done on this rank.
 struct CollectiveReport {
-  std::string algorithm;            ///< "host binomial, fragments of 128.00 KiB"
-  double predicted_s = 0;           ///< what it was to take
-  double seconds = 0;               ///< from its begin until it was found to be over
+  std::string algorithm;   ///< "host binomial, fragments of 128.00 KiB"
+  double predicted_s = 0;  ///< what it was to take
+  double seconds = 0;      ///< from its begin until it was found to be over
+  /// Of a reduction: the order that was taken, and what it was to take in each one; 0: it has none.
+  Order order = Order::ranks;
+  double predicted_ranks_s = 0;
+  double predicted_places_s = 0;
   std::vector<std::string> others;  ///< what else could have been taken, with its time
 };
 
@@ -66,9 +71,10 @@ class Collective {
 /// On several nodes, or with runtime.messages.device_memory.
 ///
 /// Errors: a call that makes no sense throws Error(usage) on all members before anything travels.
-/// Where calls do not fit together, a member does not call for runtime.watchdog_seconds, or its
-/// part fails, the group fails: all its calls throw why. Where a node is lost, all of its groups
-/// do.
+/// Where calls do not fit together, or a member's part fails, the group fails from that call on: it
+/// and all later ones throw why; those before end as they would have. Where a member does not call
+/// for runtime.watchdog_seconds all calls under way throw, too. Where a node is lost, all of its
+/// groups fail.
 ///
 /// Handles: cheap to copy; all copies are the same group. A group lives as long as a handle, or an
 /// operation under way. Nothing is collective in the destructor.
@@ -235,6 +241,15 @@ class Group {
                                                 const CollectiveOptions& options = {}) const;
   void exclusive_scan(Stream& stream, const Outgoing& from, const Incoming& to,
                       ReduceOperation operation, const CollectiveOptions& options = {}) const;
+
+  /// Makes an exchange: parts to and from neighbours, any number of them for each rank, this one
+  /// included, whose parts are copied. Between two ranks the first outgoing part is the first
+  /// incoming one, and so on: their scalars must be the same, their types and memory are each
+  /// rank's own. Collective, a call like others; members without parts give none. What does not fit
+  /// throws Error(usage) on all members, naming both sides, and the group goes on.
+  [[nodiscard]] Exchange exchange(std::span<const OutgoingPart> outgoing,
+                                  std::span<const IncomingPart> incoming,
+                                  const ExchangeOptions& options = {}) const;
 
  private:
   [[nodiscard]] collectives::GroupCore& core() const;

@@ -1,7 +1,6 @@
 #include "node-runtime/collectives/group_core.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <fmt/core.h>
 
 #include "base/process_limits.hpp"
@@ -21,6 +20,14 @@ auto named(const Call& call, const Work& work) {
     const Error known = as_error(error);
     throw Error(known.code(), fmt::format("{}: {}", call.describe(), known.what()));
   }
+}
+
+/// What a board reduces in the order of places.
+std::vector<std::int32_t> members_by_place(const Levels& levels) {
+  std::vector<std::int32_t> members;
+  if (!ReductionOrder(levels, Order::places).is_balanced()) return members;
+  for (const Rank rank : levels.order()) members.push_back(rank.value());
+  return members;
 }
 
 }  // namespace
@@ -54,7 +61,10 @@ GroupCore::GroupCore(std::weak_ptr<UserMessages> messages, Options options)
   own_.over = [this](std::int64_t number, const Error* failure) { over(number, failure); };
   own_.quiet = [this](std::int64_t number, const std::string& step) { quiet(number, step); };
   own_.patience = options_.patience;
-  if (user_messages()->is_driven()) own_.drive = [this] { user_messages()->drive(); };
+  own_.waiting = options_.waiting;
+  if (!own_.waiting.drive && user_messages()->is_driven()) {
+    own_.waiting.drive = [this] { user_messages()->drive(); };
+  }
   user_messages()->count_group(1);
 }
 
@@ -70,7 +80,7 @@ GroupCore::~GroupCore() {
 
 std::int64_t GroupCore::take_number(const Call& call) {
   const std::scoped_lock lock(mutex_);
-  if (failure_) throw own_copy(*failure_);
+  if (const Error* const failure = failure_of(next_)) throw own_copy(*failure);
   // Messages are named by numbers modulo operations_max.
   if (!under_way_.empty() && next_ - under_way_.begin()->first >= operations_max) {
     throw Error(ErrorCode::usage,
@@ -125,10 +135,11 @@ GroupCore::Begun GroupCore::begin(const Call& call, Stream* stream) {
   {
     const std::scoped_lock lock(mutex_);
     const auto refusal = refusals_.extract(number);
-    if (failure_ || !refusal.empty()) {
+    const Error* const failure = failure_of(number);
+    if (failure != nullptr || !refusal.empty()) {
       under_way_.erase(number);
       if (Called* const called = find_call(number)) called->is_refused = true;
-      why = own_copy(failure_ ? *failure_ : refusal.mapped());
+      why = own_copy(failure != nullptr ? *failure : refusal.mapped());
     } else {
       under_way_[number] = begun.operation;
     }
@@ -164,12 +175,13 @@ void GroupCore::run_on_board(const Call& call) {
     const std::scoped_lock lock(mutex_);
     under_way_.erase(number);
     const auto refusal = refusals_.extract(number);
-    if (failure_ || !refusal.empty()) {
+    const Error* const failure = failure_of(number);
+    if (failure != nullptr || !refusal.empty()) {
       if (Called* const called = find_call(number)) called->is_refused = true;
-      throw own_copy(failure_ ? *failure_ : refusal.mapped());
+      throw own_copy(failure != nullptr ? *failure : refusal.mapped());
     }
     on_board_ = number;
-    on_board_since_ = std::chrono::steady_clock::now();
+    on_board_since_ = options_.waiting.now();
   }
   try {
     board_->run(call, seal_of(call, number));
@@ -179,7 +191,8 @@ void GroupCore::run_on_board(const Call& call) {
   } catch (const std::exception& error) {
     // The others wait for this member's part, unless they know.
     const Error why = as_error(error);
-    fail_all(Error(why.code(), fmt::format("rank {} could not do operation {} of the group, {}: {}",
+    fail_all(first_to_fail(number, why),
+             Error(why.code(), fmt::format("rank {} could not do operation {} of the group, {}: {}",
                                            rank(), number, call.describe(), why.what())));
     throw;
   }
@@ -192,7 +205,7 @@ void GroupCore::run_on_board(const Call& call) {
 Error GroupCore::what_it_was(std::int64_t number) {
   {
     std::unique_lock lock(mutex_);
-    if (news_.wait_for(lock, misfit_patience, [this] { return failure_.has_value(); })) {
+    if (wait_for_news(lock, misfit_patience, [&] { return failure_of(number) != nullptr; })) {
       return own_copy(*failure_);
     }
   }
@@ -201,13 +214,13 @@ Error GroupCore::what_it_was(std::int64_t number) {
   return own_copy(*failure_);
 }
 
-/// By the thread that waits at the board, now and then: throws when the group has failed.
+/// By the thread that waits at the board, now and then: throws when its operation has failed.
 void GroupCore::look_from_board() {
   {
     const std::scoped_lock lock(mutex_);
-    if (failure_) throw own_copy(*failure_);
+    if (const Error* const failure = failure_of(on_board_)) throw own_copy(*failure);
   }
-  if (std::chrono::steady_clock::now() - on_board_since_ > options_.patience) {
+  if (options_.waiting.now() - on_board_since_ > options_.patience) {
     quiet(on_board_, "others at the board");
   }
 }
@@ -261,8 +274,10 @@ void GroupCore::set_up_board() {
   begin(asking).operation->wait();
   if (has_memory == 0) return;
   board_ = std::make_unique<HostBoard>(
-      std::move(*memory), size(), rank(),
-      Board::Patience{options_.looks, options_.yields, [this] { look_from_board(); }}, devices_);
+      std::move(*memory), size(), rank(), members_by_place(planner_.levels()),
+      Board::Patience{options_.looks, options_.yields, [this] { look_from_board(); },
+                      options_.waiting.drive},
+      devices_);
 }
 
 }  // namespace heddle::collectives

@@ -4,12 +4,14 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.hpp"
@@ -23,14 +25,37 @@
 
 namespace heddle::collectives {
 
+/// Operations that a group has beside its numbered ones, with numbers and a channel of their own:
+/// the rounds of an exchange.
+class GroupRounds {
+ public:
+  GroupRounds() = default;
+  GroupRounds(const GroupRounds&) = delete;
+  GroupRounds& operator=(const GroupRounds&) = delete;
+  virtual ~GroupRounds() = default;
+
+  /// The group has failed: ends what is under way. Any thread, without a lock.
+  virtual void group_failed(const Error& why) = 0;
+  /// Calls `told` soon, perhaps now, with what this rank does in a round: "has ended it".
+  virtual void ask_state(std::int64_t round,
+                         std::function<void(const std::string& state)> told) = 0;
+};
+
 /// What all handles of a group share on one rank: numbers its operations, moves its messages on a
 /// channel of its own, and tells the other members what goes wrong.
 ///
 /// A member that finds a call wrong before anything travels refuses it, and says so to all: members
 /// that have not begun that operation throw the same, and the group goes on; if one has, the group
 /// fails. It fails, too, when calls do not fit together, an operation fails, or nothing happens for
-/// `patience` while somebody waits. Then every call that is under way and every later one throws
-/// why; other groups go on.
+/// `patience` while somebody waits. Other groups go on.
+///
+/// A group fails from an operation on. That one and every later one throw why. Those before end as
+/// if nothing were wrong, also on a member that hears of the failure before it has called them:
+/// otherwise it would depend on chance whether the last operation before a wrong call throws on
+/// some members, as a member may hear of the failure before it has the last messages of that
+/// operation. Such operations do end: all members call them, and nobody takes their messages back.
+/// Where a node is lost or somebody has waited for `patience`, this does not hold, and the group
+/// fails from its first operation on.
 ///
 /// Locks: mutex_ guards all members that change; while it is held no other lock is taken, and
 /// nobody is called. board_mutex_ is held by who does an operation on the board.
@@ -52,6 +77,7 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
     /// Of a thread that waits at the board, before it sleeps: Board::Patience.
     std::int32_t looks = 0;
     std::int32_t yields = 0;
+    Waiting waiting{};
     bool have_devices = false;  ///< all nodes, for memory of messages
   };
   /// Collective in order: all members make the same groups.
@@ -96,6 +122,18 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   /// run() has a board. Collective, before other calls.
   void set_up_board();
 
+  /// Rounds that end when the group fails. Collective in order: their number on all members,
+  /// from 1.
+  [[nodiscard]] std::int32_t add(std::weak_ptr<GroupRounds> rounds);
+  /// Throws what has made the group fail.
+  void throw_failure() const;
+  /// Makes the group fail on all members.
+  void fail_all(const Error& why) { fail_all(0, why); }
+  /// Nothing has happened for `patience` in a round of `rounds`, which waits for `step`: asks all
+  /// members what they do, and makes the group fail. `what` names the round.
+  void quiet(std::int32_t rounds, std::int64_t round, const std::string& what,
+             const std::string& step);
+
  private:
   enum class Kind : std::uint8_t { misfit, failed, refused, ask_state, state };
   /// What members tell each other; a text follows.
@@ -105,6 +143,8 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
     Kind kind = Kind::failed;
     std::uint8_t code = 0;  ///< ErrorCode
     std::uint16_t length = 0;
+    std::int32_t rounds = 0;  ///< add()'s, that `number` counts in; 0: the group's operations
+    std::int32_t unused = 0;
   };
   static constexpr std::size_t control_bytes = 4096;
   static constexpr std::size_t calls_remembered = 256;
@@ -112,24 +152,40 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   GroupCore(std::weak_ptr<UserMessages> messages, Options options);
   void listen();
   void tell(Rank to, Kind kind, std::int64_t number, std::string_view text,
-            ErrorCode code = ErrorCode::usage);
+            ErrorCode code = ErrorCode::usage, std::int32_t rounds = 0);
   void tell_all(Kind kind, std::int64_t number, std::string_view text,
-                ErrorCode code = ErrorCode::usage);
+                ErrorCode code = ErrorCode::usage, std::int32_t rounds = 0);
   void heard(const ControlHeader& header, const std::string& text);
   void heard_of_misfit(const ControlHeader& header, const std::string& text);
   void heard_refusal(const ControlHeader& header, const std::string& text);
   void asked_for_state(const ControlHeader& header);
+  void asked_for_round(const ControlHeader& header);
   void refuse(std::int64_t number, const Error& why);
   void misfit(std::int64_t number, Rank peer);
   void over(std::int64_t number, const Error* failure);
   void quiet(std::int64_t number, const std::string& step);
-  /// Here, or on all members.
-  void fail(const Error& why);
-  void fail_all(const Error& why);
+  /// With the states of all members.
+  void fail_with_states(std::int32_t rounds, std::int64_t number, const std::string& what,
+                        const std::string& step);
+  /// Operations from number `from` on and all rounds, here or on all members.
+  void fail(std::int64_t from, const Error& why);
+  void fail_all(std::int64_t from, const Error& why);
+  /// The first operation that ends with `why`, which operation `number` has found. Who lacks a
+  /// node's messages, or has waited in vain, cannot tell which ones of the others would end.
+  [[nodiscard]] static std::int64_t first_to_fail(std::int64_t number, const Error& why) {
+    return why.code() == ErrorCode::communication ? 0 : number;
+  }
+  /// With the lock: what made operation `number` fail with all later ones; null: nothing has.
+  [[nodiscard]] const Error* failure_of(std::int64_t number) const {
+    return failure_ && number >= failed_from_ ? &*failure_ : nullptr;
+  }
   void run_on_board(const Call& call);
   [[nodiscard]] bool is_on_one_host() const;
   [[nodiscard]] std::optional<p2p::LaneId> lane_for(const Call& call, const Stream* stream) const;
   void look_from_board();
+  /// With the lock, which is given back meanwhile; whether `is_there` before the limit.
+  bool wait_for_news(std::unique_lock<std::mutex>& lock, std::chrono::milliseconds limit,
+                     const std::function<bool()>& is_there);
   [[nodiscard]] Error what_it_was(std::int64_t number);
   /// A call that was made.
   struct Called {
@@ -153,15 +209,18 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   std::deque<Called> calls_;                                      ///< the last ones
   std::map<std::int64_t, Error> refusals_;  ///< of others, for operations that are not begun
   std::optional<Error> failure_;
+  std::int64_t failed_from_ = 0;  ///< if there is a failure: the first operation that has it
   std::optional<p2p::Request> listening_;
   std::mutex board_mutex_;  ///< of who is at the board; taken before mutex_
   std::unique_ptr<HostBoard> board_;
   std::int64_t on_board_ = 0;  ///< the operation that a thread does there; 0: none
-  std::chrono::steady_clock::time_point on_board_since_;
+  Waiting::Time on_board_since_;
   std::map<std::int64_t, Rank> misfits_;  ///< operations that a message did not fit: from whom
-  std::map<std::int32_t, std::string> states_;       ///< of others, for quiet()
-  std::map<std::int64_t, std::string> quiet_steps_;  ///< of operations that quiet() looks into
-  std::condition_variable news_;                     ///< a state has come, or the failure
+  std::map<std::int32_t, std::string> states_;  ///< of others, for quiet()
+  /// Of operations that quiet() looks into; by ControlHeader::rounds and number.
+  std::map<std::pair<std::int32_t, std::int64_t>, std::string> quiet_steps_;
+  std::vector<std::weak_ptr<GroupRounds>> rounds_;  ///< by number - 1
+  std::condition_variable news_;                    ///< a state has come, or the failure
 };
 
 }  // namespace heddle::collectives

@@ -19,7 +19,7 @@ void GroupCore::refuse(std::int64_t number, const Error& why) {
     const std::scoped_lock lock(mutex_);
     under_way_.erase(number);
     if (Called* const called = find_call(number)) called->is_refused = true;
-    if (!refusals_.extract(number).empty() || failure_) return;  // the others know
+    if (!refusals_.extract(number).empty() || failure_of(number) != nullptr) return;  // they know
   }
   tell_all(Kind::refused, number, why.what(), why.code());
 }
@@ -40,39 +40,60 @@ void GroupCore::over(std::int64_t number, const Error* failure) {
   {
     const std::scoped_lock lock(mutex_);
     under_way_.erase(number);
-    is_news = failure != nullptr && !failure_;
+    is_news = failure != nullptr && failure_of(number) == nullptr;
     if (is_news) call = call_of(number);
   }
   streams_.go_on(number, failure);
   if (!is_news) return;
-  fail_all(Error(failure->code(), fmt::format("rank {} could not do operation {} of the group, {}: "
+  fail_all(first_to_fail(number, *failure),
+           Error(failure->code(), fmt::format("rank {} could not do operation {} of the group, {}: "
                                               "{}",
                                               rank(), number, call, failure->what())));
 }
 
-// ---- failure ---------------------------------------------------------------------------------
-
-void GroupCore::fail(const Error& why) {
-  std::vector<std::shared_ptr<Operation>> left;
-  {
-    const std::scoped_lock lock(mutex_);
-    if (failure_) return;
-    failure_ = own_copy(why);
-    news_.notify_all();
-    for (const auto& [number, operation] : under_way_) {
-      if (operation != nullptr) left.push_back(operation);
-    }
+bool GroupCore::wait_for_news(std::unique_lock<std::mutex>& lock, std::chrono::milliseconds limit,
+                              const std::function<bool()>& is_there) {
+  const Waiting& waiting = options_.waiting;
+  if (!waiting.drive) return news_.wait_for(lock, limit, is_there);
+  for (const Waiting::Time end = waiting.now() + limit; !is_there();) {
+    if (waiting.now() > end) return false;
+    lock.unlock();
+    waiting.drive();
+    lock.lock();
   }
-  for (const auto& operation : left) operation->abort(why);
+  return true;
 }
 
-void GroupCore::fail_all(const Error& why) {
+// ---- failure ---------------------------------------------------------------------------------
+
+void GroupCore::fail(std::int64_t from, const Error& why) {
+  std::vector<std::shared_ptr<Operation>> left;
+  std::vector<std::weak_ptr<GroupRounds>> rounds;
   {
     const std::scoped_lock lock(mutex_);
-    if (failure_) return;  // who told it has told all
+    if (failure_of(from) != nullptr) return;
+    failure_ = own_copy(why);
+    failed_from_ = from;
+    news_.notify_all();
+    // Those before go on. Those that an earlier failure has aborted are not aborted again.
+    for (auto at = under_way_.lower_bound(from); at != under_way_.end(); ++at) {
+      if (at->second != nullptr) left.push_back(at->second);
+    }
+    rounds = rounds_;
   }
-  tell_all(Kind::failed, 0, why.what(), why.code());
-  fail(why);
+  for (const auto& operation : left) operation->abort(why);
+  for (const auto& weak : rounds) {
+    if (const auto found = weak.lock()) found->group_failed(why);
+  }
+}
+
+void GroupCore::fail_all(std::int64_t from, const Error& why) {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (failure_of(from) != nullptr) return;  // who told it has told all
+  }
+  tell_all(Kind::failed, from, why.what(), why.code());
+  fail(from, why);
 }
 
 void GroupCore::misfit(std::int64_t number, Rank peer) {
@@ -90,18 +111,21 @@ void GroupCore::heard_of_misfit(const ControlHeader& header, const std::string& 
   std::string own;
   {
     const std::scoped_lock lock(mutex_);
-    own = call_of(header.number);
-    if (own.empty()) own = "something else";
+    // Where it was refused the sender hears so, and tells all.
+    const Called* const called = find_call(header.number);
+    if (called != nullptr && called->is_refused) return;
+    own = called == nullptr ? "something else" : called->call.describe();
   }
   std::pair<std::int32_t, std::string> first{header.rank, text};
   std::pair<std::int32_t, std::string> second{rank(), own};
   if (second.first < first.first) std::swap(first, second);
-  fail_all(Error(
-      ErrorCode::usage,
-      fmt::format("operation {} of the group: rank {} calls {}, but rank {} calls {}; all ranks "
-                  "must make the same calls in the same order, with elements that fit{}",
-                  header.number, first.first, first.second, second.first, second.second,
-                  first.second == second.second ? " (their types differ)" : "")));
+  fail_all(header.number,
+           Error(ErrorCode::usage,
+                 fmt::format(
+                     "operation {} of the group: rank {} calls {}, but rank {} calls {}; all ranks "
+                     "must make the same calls in the same order, with elements that fit{}",
+                     header.number, first.first, first.second, second.first, second.second,
+                     first.second == second.second ? " (their types differ)" : "")));
 }
 
 void GroupCore::heard_refusal(const ControlHeader& header, const std::string& text) {
@@ -122,13 +146,12 @@ void GroupCore::heard_refusal(const ControlHeader& header, const std::string& te
     const Called* const called = find_call(header.number);
     if (is_past && called != nullptr && called->is_refused) return;
   }
-  fail_all(why);
+  fail_all(header.number, why);
 }
 
 // ---- what others wait for ----------------------------------------------------------------------
 
 void GroupCore::quiet(std::int64_t number, const std::string& step) {
-  constexpr std::chrono::seconds answers_within{1};
   std::string call;
   std::optional<Rank> misfit_peer;
   {
@@ -137,27 +160,44 @@ void GroupCore::quiet(std::int64_t number, const std::string& step) {
     if (const auto found = misfits_.find(number); found != misfits_.end()) {
       misfit_peer = found->second;
     }
-    states_.clear();
-    quiet_steps_[number] = step;
   }
   if (misfit_peer) {
     return fail_all(
+        number,
         Error(ErrorCode::usage,
               fmt::format("operation {} of the group: rank {} calls {}, but what rank {} has sent "
                           "is of another call; all ranks must make the same calls in the same "
                           "order, with elements that fit",
                           number, rank(), call, misfit_peer->value())));
   }
-  tell_all(Kind::ask_state, number, "");
-  std::string table = fmt::format(
-      "nothing has happened for {:.3g} s in operation {} of the group, {}; there may be ranks that "
-      "do not call it",
-      std::chrono::duration<double>(options_.patience).count(), number, call);
+  fail_with_states(0, number,
+                   fmt::format("operation {} of the group, {}; there may be ranks that do not call "
+                               "it",
+                               number, call),
+                   step);
+}
+
+void GroupCore::quiet(std::int32_t rounds, std::int64_t round, const std::string& what,
+                      const std::string& step) {
+  fail_with_states(rounds, round,
+                   fmt::format("{}; there may be ranks that have not begun it", what), step);
+}
+
+void GroupCore::fail_with_states(std::int32_t rounds, std::int64_t number, const std::string& what,
+                                 const std::string& step) {
+  constexpr std::chrono::seconds answers_within{1};
+  {
+    const std::scoped_lock lock(mutex_);
+    states_.clear();
+    quiet_steps_[{rounds, number}] = step;
+  }
+  tell_all(Kind::ask_state, number, "", ErrorCode::usage, rounds);
+  std::string table = fmt::format("nothing has happened for {:.3g} s in {}",
+                                  std::chrono::duration<double>(options_.patience).count(), what);
   {
     std::unique_lock lock(mutex_);
-    if (failure_) return;
-    news_.wait_for(lock, answers_within,
-                   [&] { return std::cmp_equal(states_.size() + 1, size()); });
+    if (rounds == 0 ? failure_of(number) != nullptr : failure_.has_value()) return;
+    wait_for_news(lock, answers_within, [&] { return std::cmp_equal(states_.size() + 1, size()); });
     states_[rank()] = fmt::format("is in it and waits: {}", step);
     for (std::int32_t r = 0; r < size(); ++r) {
       const auto found = states_.find(r);
@@ -165,16 +205,17 @@ void GroupCore::quiet(std::int64_t number, const std::string& step) {
                            found == states_.end() ? "does not answer" : found->second);
     }
   }
-  fail_all(Error(ErrorCode::communication, table));
+  fail_all(0, Error(ErrorCode::communication, table));
 }
 
 void GroupCore::asked_for_state(const ControlHeader& header) {
+  if (header.rounds != 0) return asked_for_round(header);
   std::shared_ptr<Operation> operation;
   std::string state;
   {
     const std::scoped_lock lock(mutex_);
     const auto found = under_way_.find(header.number);
-    if (const auto step = quiet_steps_.find(header.number); step != quiet_steps_.end()) {
+    if (const auto step = quiet_steps_.find({0, header.number}); step != quiet_steps_.end()) {
       state = fmt::format("is in it and waits: {}", step->second);
     } else if (header.number == on_board_) {
       state = "is in it and waits: others at the board";
@@ -199,20 +240,58 @@ void GroupCore::asked_for_state(const ControlHeader& header) {
       });
 }
 
+void GroupCore::asked_for_round(const ControlHeader& header) {
+  std::shared_ptr<GroupRounds> rounds;
+  std::string state = "has dropped it";
+  {
+    const std::scoped_lock lock(mutex_);
+    const auto index = static_cast<std::size_t>(header.rounds) - 1;
+    if (const auto step = quiet_steps_.find({header.rounds, header.number});
+        step != quiet_steps_.end()) {
+      state = fmt::format("is in it and waits: {}", step->second);
+    } else if (index < rounds_.size()) {
+      rounds = rounds_[index].lock();
+    } else {
+      state = "has not made it";
+    }
+  }
+  const auto answer = [self = shared_from_this(), to = Rank{header.rank}, number = header.number](
+                          const std::string& found) { self->tell(to, Kind::state, number, found); };
+  rounds == nullptr ? answer(state) : rounds->ask_state(header.number, answer);
+}
+
+// ---- rounds ----------------------------------------------------------------------------------
+
+std::int32_t GroupCore::add(std::weak_ptr<GroupRounds> rounds) {
+  const std::scoped_lock lock(mutex_);
+  rounds_.push_back(std::move(rounds));
+  return static_cast<std::int32_t>(rounds_.size());
+}
+
+void GroupCore::throw_failure() const {
+  const std::scoped_lock lock(mutex_);
+  if (failure_) throw own_copy(*failure_);
+}
+
 // ---- messages between members ----------------------------------------------------------------
 
-void GroupCore::tell_all(Kind kind, std::int64_t number, std::string_view text, ErrorCode code) {
+void GroupCore::tell_all(Kind kind, std::int64_t number, std::string_view text, ErrorCode code,
+                         std::int32_t rounds) {
   for (std::int32_t r = 0; r < size(); ++r) {
-    if (r != rank()) tell(Rank{r}, kind, number, text, code);
+    if (r != rank()) tell(Rank{r}, kind, number, text, code, rounds);
   }
 }
 
 /// Where it cannot be told the node has failed or ended, as the other one hears.
-void GroupCore::tell(Rank to, Kind kind, std::int64_t number, std::string_view text,
-                     ErrorCode code) {
+void GroupCore::tell(Rank to, Kind kind, std::int64_t number, std::string_view text, ErrorCode code,
+                     std::int32_t rounds) {
   text = text.substr(0, control_bytes - sizeof(ControlHeader));
-  const ControlHeader header{number, rank(), kind, static_cast<std::uint8_t>(code),
-                             static_cast<std::uint16_t>(text.size())};
+  const ControlHeader header{number,
+                             rank(),
+                             kind,
+                             static_cast<std::uint8_t>(code),
+                             static_cast<std::uint16_t>(text.size()),
+                             rounds};
   const auto note = std::make_shared<std::vector<std::byte>>(sizeof header + text.size());
   std::memcpy(note->data(), &header, sizeof header);
   std::memcpy(note->data() + sizeof header, text.data(), text.size());
@@ -233,7 +312,7 @@ void GroupCore::listen() {
                                                       const Error* failure) {
     const auto self = weak.lock();
     if (self == nullptr || status.is_cancelled) return;
-    if (failure != nullptr) return self->fail(*failure);  // the node has failed
+    if (failure != nullptr) return self->fail(0, *failure);  // the node has failed
     ControlHeader header;
     std::memcpy(&header, note->data(), sizeof header);
     const std::string text(reinterpret_cast<const char*>(note->data() + sizeof header),
@@ -256,7 +335,7 @@ void GroupCore::heard(const ControlHeader& header, const std::string& text) {
     case Kind::misfit:
       return heard_of_misfit(header, text);
     case Kind::failed:
-      return fail(Error(static_cast<ErrorCode>(header.code), text));
+      return fail(header.number, Error(static_cast<ErrorCode>(header.code), text));
     case Kind::refused:
       return heard_refusal(header, text);
     case Kind::ask_state:

@@ -28,8 +28,10 @@ bool posts_all_blocks(CollectiveKind kind) {
 }  // namespace
 
 HostBoard::HostBoard(p2p::HostRegion memory, std::int32_t members, std::int32_t own,
-                     Board::Patience patience, RankDevices& devices)
+                     std::vector<std::int32_t> places, Board::Patience patience,
+                     RankDevices& devices)
     : memory_(std::move(memory)),
+      places_(std::move(places)),
       board_(memory_.window(), members, own, std::move(patience)),
       devices_(devices) {}
 
@@ -47,6 +49,7 @@ bool HostBoard::takes(const Call& call) const {
     return false;
   }
   if (call.reduces() && board_.members() > reducing_members_max) return false;
+  if (call.order() == Order::places && places_.empty()) return false;
   const Elements* const one = one_of(call);
   if (one == nullptr) return true;
   const std::int64_t blocks = posts_all_blocks(call.kind) ? board_.members() : 1;
@@ -62,7 +65,7 @@ std::span<const std::byte> HostBoard::take(std::int32_t member, std::uint64_t di
   return posted.bytes;
 }
 
-/// Bytes [begin, begin + bytes) of what members [first, end) have posted, reduced.
+/// Bytes [begin, begin + bytes) of what the order's members [first, end) have posted, reduced.
 void HostBoard::reduce(const Call& call, std::int32_t first, std::int32_t end, std::int64_t begin,
                        std::int64_t bytes, std::byte* to, std::uint64_t digest) {
   const Scalar scalar =
@@ -71,7 +74,9 @@ void HostBoard::reduce(const Call& call, std::int32_t first, std::int32_t end, s
   alignas(16) std::array<std::array<std::byte, 48>, reducing_members_max> aligned;
   std::array<const void*, reducing_members_max> inputs{};
   std::size_t count = 0;
-  for (std::int32_t member = first; member < end; ++member) {
+  for (std::int32_t position = first; position < end; ++position) {
+    const std::int32_t member =
+        call.order() == Order::places ? places_[static_cast<std::size_t>(position)] : position;
     const std::span<const std::byte> posted =
         take(member, digest)
             .subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(bytes));
@@ -82,7 +87,8 @@ void HostBoard::reduce(const Call& call, std::int32_t first, std::int32_t end, s
     }
     inputs.at(count++) = from;
   }
-  call.operation.reduce(scalar, to, std::span(inputs).first(count), bytes / size_of(scalar));
+  call.operation.reduce(scalar, to, std::span(inputs).first(count),
+                        bytes / call.operation.element_bytes(scalar));
 }
 
 CallMemory HostBoard::memory_of(const std::vector<Elements>& list, const Call& call, Side side) {

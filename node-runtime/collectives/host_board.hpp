@@ -21,15 +21,18 @@ struct BoardMisfit {
 
 /// Small operations of a group whose members are all on one host: the calling thread does them by
 /// the board alone, without MPI, endpoint or progress thread; elements in device memory are brought
-/// to the host before and back behind, by the lanes of messages. Reductions have the order of all
+/// to the host before and back behind, by the lanes of messages. Reductions have the orders of all
 /// others (decision 035): each member that wants the result reduces all inputs.
 ///
 /// Thread: one at a time, in the same order on all members.
 class HostBoard {
  public:
-  /// `memory`: mapped by all members. `devices` of this member's node outlive it.
+  /// `memory`: mapped by all members. `devices` of this member's node outlive it. `places`: the
+  /// members in the order of places, if that has the bracket of as many ranks
+  /// (ReductionOrder::is_balanced()); otherwise none, and reductions in that order are not done
+  /// here.
   HostBoard(p2p::HostRegion memory, std::int32_t members, std::int32_t own,
-            Board::Patience patience, RankDevices& devices);
+            std::vector<std::int32_t> places, Board::Patience patience, RankDevices& devices);
 
   /// What members() need.
   [[nodiscard]] static std::size_t bytes_for(std::int32_t members) {
@@ -55,6 +58,7 @@ class HostBoard {
   void take_back(const CallMemory& memory) const;
 
   p2p::HostRegion memory_;
+  std::vector<std::int32_t> places_;
   Board board_;
   RankDevices& devices_;
   p2p::ShapeCache inputs_{false};

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
+#include "node-runtime/collectives/schedule/order.hpp"
 #include "node-runtime/transport/datatype/datatype.hpp"
 
 namespace heddle {
@@ -23,6 +25,11 @@ struct Incoming {
 
 /// How one operation is to be done; the same on all ranks.
 struct CollectiveOptions {
+  /// Of reduce, all_reduce and reduce_scatter, whose result then has the same bits on all ranks,
+  /// and in every repeat on the same places; prefixes have the order of ranks. Operations that are
+  /// exact for their elements have one result, and take the faster order. Nothing:
+  /// runtime.collectives.
+  std::optional<Order> order{};
   /// "auto", a tree at all levels ("flat", "chain", "binary", "binomial", "split_binary"), a way of
   /// all_reduce ("reduce_broadcast", "scatter_gather") or of all_to_all ("pairwise", "leaders",
   /// "bruck"); or "direct": each device of the host that has memory of a rank does a share

@@ -1,6 +1,7 @@
 #include <chrono>
 #include <fmt/core.h>
 #include <fnmatch.h>
+#include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
 #include <string>
 
@@ -30,6 +31,12 @@ std::string of_node(int from, int nodes) {
 }
 
 }  // namespace
+
+/// Of these tests themselves.
+TEST(Failures, of_programs_that_hang_are_told_with_what_they_had_printed) {
+  EXPECT_NONFATAL_FAILURE(testing::run_nodes(1, "sh", "-c 'echo begun; sleep 1000'", 3),
+                          "It had printed:\nbegun");
+}
 
 TEST(Failures, of_a_kernel_on_one_node_fail_the_job_on_all_and_the_next_job_runs) {
   for (const int nodes : {1, 2, 4}) {

@@ -63,7 +63,7 @@ void Board::wait_for(std::int32_t member, Number number) {
   for (;;) {
     const SharedDoorbell::Ticket ticket = bell_->ticket();
     if (posted.load(std::memory_order_acquire) >= number) return;
-    bell_->wait(ticket, sleep_us);
+    patience_.drive ? patience_.drive() : bell_->wait(ticket, sleep_us);
     if (patience_.now_and_then) patience_.now_and_then();
   }
 }

@@ -44,6 +44,8 @@ class Board {
     std::int32_t yields = 1000;
     /// Called now and then, some milliseconds apart; what it throws leaves post() and take().
     std::function<void()> now_and_then;
+    /// What a member does instead of sleeping; null: it sleeps.
+    std::function<void()> drive{};
   };
 
   /// `memory`: of bytes_for(members), zeros when the first member comes, aligned to 128 bytes; it

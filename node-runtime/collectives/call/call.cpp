@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "node-runtime/device/device.hpp"
 #include "node-runtime/transport/datatype/signature.hpp"
 
 namespace heddle::collectives {
@@ -110,6 +111,14 @@ bool Call::reduces() const {
          kind == CollectiveKind::exclusive_scan;
 }
 
+bool Call::may_reorder() const {
+  return reduces() && kind != CollectiveKind::scan && kind != CollectiveKind::exclusive_scan;
+}
+
+Order Call::order() const {
+  return may_reorder() ? options.order.value_or(Order::ranks) : Order::ranks;
+}
+
 bool Call::has_blocks(Side side) const {
   if (is_listed) return false;
   switch (kind) {
@@ -135,6 +144,7 @@ CallSummary Call::summary() const {
   made.is_listed = is_listed;
   made.has_counts = !counts.empty();
   if (reduces()) made.operation = operation;
+  made.order = order();
   made.name = options.name;
   const Elements* const one = !inputs.empty()    ? inputs.data()
                               : !outputs.empty() ? outputs.data()
@@ -161,6 +171,7 @@ std::string CallSummary::describe() const {
         is_plain ? std::string(heddle::name_of(*scalar)) : fmt::format("{} bytes", type.size()));
   }
   if (operation) text += fmt::format(" with {}", operation->name());
+  if (order == Order::places) text += " in the order of places";
   if (is_rooted) text += fmt::format(", root {}", root);
   return text;
 }
@@ -188,6 +199,25 @@ void check_scalars(const Call& call) {
   }
   demand(call, !scalar || call.operation.takes(*scalar), "it has no meaning for {}",
          name_of(*scalar));
+}
+
+/// A rank's block is whole elements of the operation's. After check_scalars().
+void check_whole_elements(const Call& call) {
+  const std::int64_t each = call.operation.scalars_per_element();
+  if (each == 1) return;
+  const auto check_block = [&](const Elements& one, std::int64_t count, bool is_input) {
+    const std::int64_t scalars = one.type.size() / size_of(scalar_of(one, call));
+    // Without a product that may not fit.
+    demand(call, (count % each) * (scalars % each) % each == 0,
+           "{} has {} times {} scalars for a rank, which are no whole number of elements of {} "
+           "scalars",
+           name_of_side(is_input), count, scalars, each);
+  };
+  for (const Elements& one : call.outputs) check_block(one, one.count, false);
+  for (const Elements& one : call.inputs) {
+    if (call.counts.empty()) check_block(one, one.count, true);
+    for (const std::int64_t count : call.counts) check_block(one, count, true);
+  }
 }
 
 }  // namespace
@@ -249,6 +279,15 @@ void check(const Call& call, std::int32_t own, std::int32_t size) {
   }
   if (call.reduces()) check_scalars(call);
   check_own_block(call, own);
+  if (call.reduces()) check_whole_elements(call);
+}
+
+void check_on_stream(const Call& call, DeviceBackend backend) {
+  demand(
+      call, !call.reduces() || call.operation.has_device_form(backend),
+      "the operation has no form for devices of the backend {}; on a stream nothing is brought to "
+      "the host. For GPUs, make_reduce_operation() has to be compiled by nvcc",
+      name_of(backend));
 }
 
 }  // namespace heddle::collectives

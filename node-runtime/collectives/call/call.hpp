@@ -33,6 +33,7 @@ struct CallSummary {
   bool is_listed = false;
   bool has_counts = false;
   std::optional<ReduceOperation> operation;
+  Order order = Order::ranks;
   std::string name;
 
   /// "all_reduce of 100 elements of float64 with sum".
@@ -57,6 +58,10 @@ struct Call {
 
   [[nodiscard]] bool is_rooted() const;
   [[nodiscard]] bool reduces() const;
+  /// Whether the order of the reduction may be that of places: all but prefixes.
+  [[nodiscard]] bool may_reorder() const;
+  /// The order that is asked for.
+  [[nodiscard]] Order order() const;
   /// One buffer of that side has a block for each rank.
   [[nodiscard]] bool has_blocks(Side side) const;
   [[nodiscard]] CallSummary summary() const;
@@ -69,7 +74,12 @@ struct Call {
 
 /// Throws Error(usage) for what makes no sense on rank `own` of `size`, before anything travels: a
 /// root that is not there, negative counts, null memory with elements, scalars that are mixed or
-/// that the operation does not take, lists of another length, and input and output that overlap.
+/// that the operation does not take, or are no whole number of its elements, lists of another
+/// length, and input and output that overlap.
 void check(const Call& call, std::int32_t own, std::int32_t size);
+
+/// Throws Error(usage) for a reduction on a device's stream by an operation without a form for that
+/// backend.
+void check_on_stream(const Call& call, DeviceBackend backend);
 
 }  // namespace heddle::collectives

@@ -10,10 +10,6 @@
 #include "base/error.hpp"
 #include "node-runtime/collectives/call/memory.hpp"
 #include "node-runtime/collectives/execution/seal.hpp"
-#include "node-runtime/collectives/schedule/barrier.hpp"
-#include "node-runtime/collectives/schedule/reduce.hpp"
-#include "node-runtime/collectives/schedule/scan.hpp"
-#include "node-runtime/collectives/schedule/scatter.hpp"
 
 namespace heddle::collectives {
 namespace {
@@ -33,6 +29,11 @@ struct BothSides {
   CallMemory output;
 };
 
+bool is_exact(const Call& call) {
+  const Elements& one = call.inputs.empty() ? call.outputs.front() : call.inputs.front();
+  return call.operation.is_exact(scalar_of(one, call));
+}
+
 }  // namespace
 
 std::uint64_t seal_of(const Call& call, std::int64_t number) {
@@ -40,7 +41,9 @@ std::uint64_t seal_of(const Call& call, std::int64_t number) {
       mixed(static_cast<std::uint64_t>(number), static_cast<std::uint64_t>(call.kind));
   seal = mixed(seal, call.is_rooted() ? static_cast<std::uint64_t>(call.root) : 0);
   seal = mixed(seal, call.reduces() ? std::hash<std::string_view>()(call.operation.name()) : 1);
+  seal = mixed(seal, static_cast<std::uint64_t>(call.operation.scalars_per_element()));
   seal = mixed(seal, call.is_listed ? 2 : 1);
+  seal = mixed(seal, static_cast<std::uint64_t>(call.order()));
   seal = mixed(seal, std::hash<std::string_view>()(call.options.algorithm));
   seal = mixed(seal, static_cast<std::uint64_t>(call.options.fragment_bytes));
   for (const std::int64_t count : call.counts) {
@@ -55,6 +58,7 @@ Planner::Planner(Rank own, Places places, const CollectiveRates& rates, RankDevi
       places_(std::move(places)),
       levels_(places_),
       direct_(on_hosts_of_their_own(places_.size())),
+      values_{values_sent(levels_, Order::ranks), values_sent(levels_, Order::places)},
       rates_(rates),
       devices_(devices) {}
 
@@ -93,33 +97,33 @@ Planner::Planned Planner::plan(const Call& call, std::int64_t number, bool is_ga
   CollectiveOverrides overrides = overrides_of(call.options.algorithm);
   if (call.options.fragment_bytes > 0) overrides.fragment_bytes = call.options.fragment_bytes;
 
-  Planned planned{{}, choose_collective(query, rates_, overrides)};
+  OrderQuery order;
+  if (call.may_reorder()) order = {call.order(), is_exact(call), &values_};
+  Planned planned{{}, choose_in_order(query, rates_, overrides, order)};
   CollectiveChoice& choice = planned.choice;
-  const Key key{call.kind,         call.is_rooted() ? call.root : 0,
-                choice.trees,      choice.all_reduce,
-                choice.all_to_all, is_direct};
+  const Key key{key_of(call.kind, call.is_rooted() ? call.root : 0, choice), is_direct};
   Task& task = planned.task;
   task.schedule = schedule_of(key);
   task.operation = call.operation;
   if (call.reduces())
     task.scalar = scalar_of(call.inputs.empty() ? call.outputs.front() : call.inputs.front(), call);
-  task.element_bytes = call.kind == CollectiveKind::barrier ? 0 : size_of(task.scalar);
+  // Blocks and fragments consist of whole elements of the operation's.
+  task.element_bytes = call.reduces() ? task.operation.element_bytes(task.scalar)
+                       : call.kind == CollectiveKind::barrier ? 0
+                                                              : size_of(task.scalar);
   task.seal = seal_of(call, number);
   const Home home = home_of(call);
   const bool must_go_direct = overrides.is_direct;
-  set_places(call, key,
+  set_places(call, key.schedule,
              {home, is_gated, may_go_direct(call, query, must_go_direct), must_go_direct}, task);
 
   std::int64_t longest = 1;
   for (const Step& step : task.schedule->schedule().steps) {
     longest = std::max(longest, task.place(step.block).count);
   }
-  task.fragment_elements = longest;
-  if (query.is_known && choice.fragment_bytes > 0 && choice.fragment_bytes < query.bytes) {
-    const double elements = choice.fragment_bytes / static_cast<double>(task.element_bytes);
-    task.fragment_elements = std::max<std::int64_t>(1, static_cast<std::int64_t>(elements));
-    task.in_flight = choice.in_flight;
-  }
+  const Fragmentation cut = fragmentation_of(query, choice, longest, task.element_bytes);
+  task.fragment_elements = cut.fragment_elements;
+  task.in_flight = cut.in_flight;
   const auto slot_bytes = static_cast<std::size_t>(task.schedule->schedule().slots) *
                           static_cast<std::size_t>(task.fragment_elements * task.element_bytes) *
                           static_cast<std::size_t>(task.in_flight);
@@ -146,45 +150,14 @@ std::shared_ptr<const CompiledSchedule> Planner::schedule_of(const Key& key) {
     const std::scoped_lock lock(mutex_);
     if (const auto found = schedules_.find(key); found != schedules_.end()) return found->second;
   }
-  auto made = std::make_shared<const CompiledSchedule>(make(key));
+  auto made = std::make_shared<const CompiledSchedule>(
+      make_schedule(key.schedule, own_, places_, key.is_direct ? direct_ : levels_));
   const std::scoped_lock lock(mutex_);
   if (schedules_.size() >= schedules_kept) schedules_.clear();
   schedules_.emplace(key, made);
   return made;
 }
 
-Schedule Planner::make(const Key& key) const {
-  const Levels& levels = key.is_direct ? direct_ : levels_;
-  const Rank root{key.root};
-  switch (key.kind) {
-    case CollectiveKind::barrier:
-      return make_barrier(own_, levels, key.trees);
-    case CollectiveKind::broadcast:
-      return make_broadcast(own_, root, levels, key.trees);
-    case CollectiveKind::scatter:
-      return make_scatter(own_, root, levels, key.trees);
-    case CollectiveKind::gather:
-      return make_gather(own_, root, levels, key.trees);
-    case CollectiveKind::all_gather:
-      return make_all_gather(own_, levels, key.trees);
-    case CollectiveKind::reduce:
-      return make_reduce(own_, root, levels, key.trees);
-    case CollectiveKind::all_reduce:
-      return make_all_reduce(own_, levels, key.trees, key.all_reduce);
-    case CollectiveKind::reduce_scatter:
-      return make_reduce_scatter(own_, levels, key.trees);
-    case CollectiveKind::all_to_all:
-      return make_all_to_all(own_, places_, levels, key.all_to_all);
-    case CollectiveKind::scan:
-      return make_scan(own_, places_.size(), Scan::inclusive);
-    case CollectiveKind::exclusive_scan:
-      return make_scan(own_, places_.size(), Scan::exclusive);
-  }
-  HEDDLE_CHECK(false, "a collective of number {}", static_cast<int>(key.kind));
-  return {};
-}
-
-/// Where blocks are in the task's memory, in elements of task.element_bytes.
 bool Planner::may_go_direct(const Call& call, const CollectiveQuery& query,
                             bool is_asked_for) const {
   // Below, telling where memory is takes longer than the work.
@@ -201,12 +174,18 @@ bool Planner::may_go_direct(const Call& call, const CollectiveQuery& query,
     return refused("not all ranks know how much there is of each");
   }
   const bool has_blocks = call.has_blocks(Side::input) || call.has_blocks(Side::output);
+  // One kernel reduces in the order of ranks.
+  if (call.may_reorder() && call.order() == Order::places && !is_exact(call)) {
+    return refused("reductions are in the order of places");
+  }
   const double bytes = query.bytes * (has_blocks ? places_.size() : 1);
   if (bytes == 0) return refused("there are no elements");
   return is_asked_for || (bytes >= least_bytes && call.options.algorithm == "auto");
 }
 
-void Planner::set_places(const Call& call, const Key& key, const Wanted& wanted, Task& task) {
+/// Where blocks are in the task's memory, in elements of task.element_bytes.
+void Planner::set_places(const Call& call, const ScheduleKey& key, const Wanted& wanted,
+                         Task& task) {
   const Home& home = wanted.home;
   const std::int32_t ranks = places_.size();
   const std::int32_t own = own_.value();
@@ -270,9 +249,9 @@ void Planner::set_places(const Call& call, const Key& key, const Wanted& wanted,
   const auto part = [unit](const Where& from, const Where& to, std::int32_t b,
                            std::int32_t blocks) {
     const std::int64_t count = std::max(from.bytes, to.bytes) / unit;
-    const std::int64_t begin = count / blocks * b + std::min<std::int64_t>(b, count % blocks);
-    const std::int64_t length = count / blocks + (b < count % blocks ? 1 : 0);
-    return BlockPlace{length, from.offset / unit + begin, to.offset / unit + begin,
+    const Cut::Range range = message_part(count, b, blocks);
+    return BlockPlace{range.count(), from.offset / unit + range.begin,
+                      to.offset / unit + range.begin,
                       from.bytes > 0 ? from.signature : to.signature};
   };
   switch (call.kind) {
@@ -284,11 +263,7 @@ void Planner::set_places(const Call& call, const Key& key, const Wanted& wanted,
     case CollectiveKind::all_reduce:
     case CollectiveKind::scan:
     case CollectiveKind::exclusive_scan: {
-      std::int32_t blocks = 1;
-      if (call.kind == CollectiveKind::broadcast) blocks = broadcast_blocks(key.trees);
-      if (call.kind == CollectiveKind::all_reduce) {
-        blocks = all_reduce_blocks(key.all_reduce, ranks, key.trees);
-      }
+      const std::int32_t blocks = message_parts(key, ranks);
       const Where from = has_in ? in(0) : Where{};
       const Where to = has_out ? out(0) : Where{};
       task.place = [=](std::int32_t b) { return part(from, to, b, blocks); };
@@ -297,10 +272,10 @@ void Planner::set_places(const Call& call, const Key& key, const Wanted& wanted,
     case CollectiveKind::reduce_scatter: {
       std::vector<std::int64_t> begins(static_cast<std::size_t>(ranks) + 1, 0);
       const Where from = in(0);
-      const std::int64_t scalars = call.inputs.front().type.size() / unit;
+      const std::int64_t bytes = call.inputs.front().type.size();
       for (std::size_t r = 0; r < static_cast<std::size_t>(ranks); ++r) {
         const std::int64_t count =
-            call.counts.empty() ? from.bytes / unit : call.counts[r] * scalars;
+            (call.counts.empty() ? from.bytes : call.counts[r] * bytes) / unit;
         begins[r + 1] = begins[r] + count;
       }
       const std::int64_t to = has_out ? out(0).offset / unit : 0;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <compare>
 #include <cstdint>
 #include <map>
@@ -14,6 +15,7 @@
 #include "node-runtime/collectives/execution/execution.hpp"
 #include "node-runtime/collectives/schedule/choice.hpp"
 #include "node-runtime/collectives/schedule/levels.hpp"
+#include "node-runtime/collectives/schedule/make_schedule.hpp"
 #include "node-runtime/collectives/schedule/places.hpp"
 #include "node-runtime/transport/p2p/shape_cache.hpp"
 
@@ -52,29 +54,24 @@ class Planner {
   /// Before the first call.
   void set_rates(const CollectiveRates& rates) { rates_ = rates; }
   [[nodiscard]] const Places& places() const { return places_; }
+  [[nodiscard]] const Levels& levels() const { return levels_; }
   [[nodiscard]] Rank own() const { return own_; }
 
  private:
-  /// What a schedule depends on beside the group.
   struct Key {
-    CollectiveKind kind;
-    std::int32_t root;
-    LevelTrees trees;
-    AllReduce all_reduce;
-    AllToAll all_to_all;
-    bool is_direct;
+    ScheduleKey schedule;
+    bool is_direct;  ///< by `direct_`
     friend auto operator<=>(const Key&, const Key&) = default;
   };
 
   [[nodiscard]] std::shared_ptr<const CompiledSchedule> schedule_of(const Key& key);
-  [[nodiscard]] Schedule make(const Key& key) const;
   struct Wanted {
     Home home;
     bool is_gated = false;
     bool may_go_direct = false;
     bool must_go_direct = false;
   };
-  void set_places(const Call& call, const Key& key, const Wanted& wanted, Task& task);
+  void set_places(const Call& call, const ScheduleKey& key, const Wanted& wanted, Task& task);
   /// Throws Error(usage) where the call asks for it and it cannot be.
   [[nodiscard]] bool may_go_direct(const Call& call, const CollectiveQuery& query,
                                    bool is_asked_for) const;
@@ -84,6 +81,7 @@ class Planner {
   Levels levels_;
   /// One flat level, for operations in which only sender and receiver know the size of a block.
   Levels direct_;
+  std::array<ValuesSent, 2> values_;  ///< by Order
   CollectiveRates rates_;
   RankDevices* devices_;
   std::optional<DirectRank> direct_rank_;

@@ -271,6 +271,7 @@ void Execution::run_step(const Step& step, std::int64_t fragment) const {
   std::byte* const to = memory(step.to, step.block, fragment);
   if (step.kind == Step::Kind::copy) {
     const std::byte* const from = memory(step.from.front(), step.block, fragment);
+    if (task_.copy && task_.copy(step, from, to)) return;
     if (from == to) return;
     std::memmove(to, from, static_cast<std::size_t>(count * task_.element_bytes));
     return;
@@ -281,7 +282,7 @@ void Execution::run_step(const Step& step, std::int64_t fragment) const {
     inputs.at(k) = memory(step.from[k], step.block, fragment);
   }
   task_.operation.reduce(task_.scalar, to, std::span(inputs).first(step.from.size()),
-                         count * task_.element_bytes / size_of(task_.scalar));
+                         count * task_.element_bytes / task_.operation.element_bytes(task_.scalar));
 }
 
 void Execution::finish(std::int64_t number, std::int32_t deed) {
@@ -343,6 +344,9 @@ std::byte* Execution::memory(const Spot& spot, std::int32_t block, std::int64_t 
       return task_.output + (place.output + inside) * task_.element_bytes;
     case Spot::Memory::slot:
       break;
+  }
+  if (task_.slot_begins != nullptr) {
+    return task_.slots + (*task_.slot_begins)[static_cast<std::size_t>(spot.slot)];
   }
   const std::int64_t slots = task_.schedule->schedule().slots;
   const std::int64_t slot = fragment % task_.in_flight * slots + spot.slot;

@@ -88,6 +88,12 @@ struct Task {
   std::vector<Stage> after{};              ///< behind the steps
   std::function<void()> finish{};          ///< when all has been done; may be empty
   std::shared_ptr<std::byte> own_slots{};  ///< keeps the slots; null: the caller does
+  /// Where each slot begins, in bytes, if they are not alike; only with one fragment. Null: they
+  /// are.
+  std::shared_ptr<const std::vector<std::int64_t>> slot_begins{};
+  /// Does a copy of elements that do not lie in one piece; false: its bytes are copied. May be
+  /// empty.
+  std::function<bool(const Step& step, const std::byte* from, std::byte* to)> copy{};
 };
 
 /// Advances one rank's operation: the stages before, the schedule, the stages behind it. A deed of

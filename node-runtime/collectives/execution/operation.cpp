@@ -16,13 +16,18 @@ constexpr std::chrono::milliseconds misfit_patience_of_waiter{1000};
 template <class Message, class Byte>
 Message message_of(std::span<const std::span<Byte>> pieces, std::uint64_t seal) {
   const std::span<Byte> first = pieces.front();
-  if (pieces.size() == 1) {
-    return {first.data(), static_cast<std::int64_t>(first.size()), Scalar::byte, seal};
-  }
   std::vector<Datatype::IndexedBlock> blocks;
   for (const std::span<Byte> piece : pieces) {
-    blocks.push_back({piece.data() - first.data(), static_cast<std::int64_t>(piece.size())});
+    const std::int64_t begin = piece.data() - first.data();
+    const auto bytes = static_cast<std::int64_t>(piece.size());
+    // Pieces that lie one behind the other are one.
+    if (!blocks.empty() && blocks.back().displacement + blocks.back().length == begin) {
+      blocks.back().length += bytes;
+    } else {
+      blocks.push_back({begin, bytes});
+    }
   }
+  if (blocks.size() == 1) return {first.data(), blocks.front().length, Scalar::byte, seal};
   return {first.data(), 1, Datatype::hindexed(blocks, Scalar::byte), seal};
 }
 
@@ -47,10 +52,10 @@ bool Operation::is_over() {
 }
 
 void Operation::wait() {
-  using Clock = std::chrono::steady_clock;
   // Short enough to notice soon that nothing happens, long enough to cost nothing.
   constexpr std::int64_t look_us = 100000;
-  Clock::time_point last = Clock::now();
+  const Waiting& waiting = messages_->waiting;
+  Waiting::Time last = waiting.now();
   bool is_mine = false;
   for (;;) {
     const Doorbell::Ticket ticket = bell_.ticket();
@@ -58,21 +63,17 @@ void Operation::wait() {
     if (!is_mine) is_mine = claim();
     if (is_mine) advance(Claim::kept);
     if (is_over()) break;
-    if (messages_->drive) {
-      messages_->drive();
-      continue;
-    }
-    bell_.wait(ticket, look_us);
+    waiting.drive ? waiting.drive() : bell_.wait(ticket, look_us);
     if (bell_.ticket() != ticket) {
-      last = Clock::now();
+      last = waiting.now();
       continue;
     }
     // The sender of a message that does not fit answers soon, or not at all.
     const auto patience = has_misfits() ? std::min(messages_->patience, misfit_patience_of_waiter)
                                         : messages_->patience;
-    if (messages_->quiet && Clock::now() - last > patience) {
+    if (messages_->quiet && waiting.now() - last > patience) {
       messages_->quiet(number_, is_mine ? execution_.waits_for() : "");
-      last = Clock::now();
+      last = waiting.now();
     }
   }
   // Nobody changes it any more.

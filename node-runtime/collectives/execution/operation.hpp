@@ -15,6 +15,7 @@
 #include "base/futex.hpp"
 #include "base/index.hpp"
 #include "node-runtime/collectives/execution/execution.hpp"
+#include "node-runtime/collectives/execution/waiting.hpp"
 #include "node-runtime/transport/p2p/endpoint.hpp"
 
 namespace heddle::collectives {
@@ -47,8 +48,7 @@ struct GroupMessages {
   /// not aborted. The operation is aborted, or goes on.
   std::function<void(std::int64_t number, const std::string& step)> quiet;
   std::chrono::milliseconds patience{60000};
-  /// What a thread does that waits where no progress thread moves messages.
-  std::function<void()> drive;
+  Waiting waiting{};
 };
 
 /// An operation of a group that is under way on one rank. Who has its claim advances it: a thread

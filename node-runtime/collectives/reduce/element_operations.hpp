@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 
 #include "node-runtime/collectives/reduce/host_device.hpp"
@@ -64,6 +65,22 @@ HEDDLE_HOST_DEVICE bool is_nan(T a) {
   return a != a;  // NOLINT(misc-redundant-expression)
 }
 
+template <class Real>
+using BitsOf = std::conditional_t<sizeof(Real) == 4, std::uint32_t, std::uint64_t>;
+
+template <class Real>
+HEDDLE_HOST_DEVICE BitsOf<Real> bits_of(Real real) {
+  BitsOf<Real> bits;
+  std::memcpy(&bits, &real, sizeof(Real));
+  return bits;
+}
+template <class Real>
+HEDDLE_HOST_DEVICE Real real_of(BitsOf<Real> bits) {
+  Real real;
+  std::memcpy(&real, &bits, sizeof(Real));
+  return real;
+}
+
 /// The order of all values: -0 comes before +0, and NaN after all numbers.
 template <class T>
 HEDDLE_HOST_DEVICE bool comes_before(T a, T b) {
@@ -76,17 +93,18 @@ HEDDLE_HOST_DEVICE bool comes_before(T a, T b) {
   }
 }
 
-/// NaN wins, and -0 is below +0.
+/// NaN wins, and -0 is below +0. Equal values have equal bits, but for the zeros: of these `and`
+/// makes the upper one and `or` the lower one. Choices without jumps are vectorised.
 struct Maximum {
   template <class T>
   HEDDLE_HOST_DEVICE T operator()(T a, T b) const {
     if constexpr (std::is_integral_v<T>) {
       return a < b ? b : a;
     } else {
-      if (a != a) return a;
-      if (b != b) return b;
-      if (a == b) return std::signbit(a) ? b : a;
-      return a < b ? b : a;
+      BitsOf<T> chosen = a < b ? bits_of(b) : bits_of(a);
+      chosen = a == b ? bits_of(a) & bits_of(b) : chosen;
+      chosen = is_nan(b) ? bits_of(b) : chosen;
+      return real_of<T>(is_nan(a) ? bits_of(a) : chosen);
     }
   }
 };
@@ -97,10 +115,10 @@ struct Minimum {
     if constexpr (std::is_integral_v<T>) {
       return b < a ? b : a;
     } else {
-      if (a != a) return a;
-      if (b != b) return b;
-      if (a == b) return std::signbit(a) ? a : b;
-      return b < a ? b : a;
+      BitsOf<T> chosen = b < a ? bits_of(b) : bits_of(a);
+      chosen = a == b ? bits_of(a) | bits_of(b) : chosen;
+      chosen = is_nan(b) ? bits_of(b) : chosen;
+      return real_of<T>(is_nan(a) ? bits_of(a) : chosen);
     }
   }
 };

@@ -140,11 +140,12 @@ Schedule make_all_gather(Rank rank, const Levels& levels, const LevelTrees& tree
   return AllGather(writer.take(), levels, trees, Held{}).run();
 }
 
-Schedule make_reduce_scatter(Rank rank, const Levels& levels, const LevelTrees& trees) {
+Schedule make_reduce_scatter(Rank rank, const Levels& levels, const LevelTrees& trees,
+                             Order order) {
   Schedule schedule;
   schedule.rank = rank;
   for (Rank root{0}; root < Rank{levels.size()}; ++root) {
-    append(schedule, make_reduce(rank, root, levels, trees), root.value());
+    append(schedule, make_reduce(rank, root, levels, trees, order), root.value());
   }
   return schedule;
 }
@@ -153,9 +154,10 @@ std::int32_t all_reduce_blocks(AllReduce way, std::int32_t ranks, const LevelTre
   return way == AllReduce::scatter_gather ? ranks : broadcast_blocks(trees);
 }
 
-Schedule make_all_reduce(Rank rank, const Levels& levels, const LevelTrees& trees, AllReduce way) {
+Schedule make_all_reduce(Rank rank, const Levels& levels, const LevelTrees& trees, AllReduce way,
+                         Order order) {
   if (way == AllReduce::scatter_gather) {
-    Schedule schedule = make_reduce_scatter(rank, levels, trees);
+    Schedule schedule = make_reduce_scatter(rank, levels, trees, order);
     const Held own = result_of(schedule, rank.value());
     return AllGather(std::move(schedule), levels, trees, own).run();
   }
@@ -163,7 +165,7 @@ Schedule make_all_reduce(Rank rank, const Levels& levels, const LevelTrees& tree
   schedule.rank = rank;
   std::vector<Held> results;
   for (std::int32_t block = 0; block < broadcast_blocks(trees); ++block) {
-    append(schedule, make_reduce(rank, Rank{0}, levels, trees), block);
+    append(schedule, make_reduce(rank, Rank{0}, levels, trees, order), block);
     results.push_back(result_of(schedule, block));
   }
   return add_broadcast(std::move(schedule), Rank{0}, levels, trees, std::move(results));

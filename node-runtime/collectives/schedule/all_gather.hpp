@@ -2,6 +2,7 @@
 
 #include "node-runtime/collectives/schedule/broadcast.hpp"
 #include "node-runtime/collectives/schedule/levels.hpp"
+#include "node-runtime/collectives/schedule/order.hpp"
 #include "node-runtime/collectives/schedule/schedule.hpp"
 
 /// Operations whose result all ranks have, or a part of it each. Block r is rank r's. The lowest
@@ -13,10 +14,11 @@ namespace heddle::collectives {
 /// with as much as any, and hand them down again. Needs no slot. O(blocks).
 [[nodiscard]] Schedule make_all_gather(Rank rank, const Levels& levels, const LevelTrees& trees);
 
-/// One rank's part in reducing block r of all inputs to the output of rank r, each in the Bracket:
+/// One rank's part in reducing block r of all inputs to the output of rank r, each in the bracket
+/// of `order`:
 /// a reduction to each rank.
-[[nodiscard]] Schedule make_reduce_scatter(Rank rank, const Levels& levels,
-                                           const LevelTrees& trees);
+[[nodiscard]] Schedule make_reduce_scatter(Rank rank, const Levels& levels, const LevelTrees& trees,
+                                           Order order = Order::ranks);
 
 /// How all ranks come to have a reduction.
 enum class AllReduce : std::uint8_t {
@@ -26,8 +28,8 @@ enum class AllReduce : std::uint8_t {
 /// Blocks that the message is cut into.
 [[nodiscard]] std::int32_t all_reduce_blocks(AllReduce way, std::int32_t ranks,
                                              const LevelTrees& trees);
-/// One rank's part in reducing all inputs to all outputs, in the Bracket.
+/// One rank's part in reducing all inputs to all outputs, in the bracket of `order`.
 [[nodiscard]] Schedule make_all_reduce(Rank rank, const Levels& levels, const LevelTrees& trees,
-                                       AllReduce way);
+                                       AllReduce way, Order order = Order::ranks);
 
 }  // namespace heddle::collectives

@@ -56,23 +56,7 @@ std::int32_t Bracket::depth() const {
 std::vector<RankRange> Bracket::whole_parts(std::span<const Rank> members) const {
   HEDDLE_EXPENSIVE(std::ranges::adjacent_find(members, std::ranges::greater_equal{}) ==
                    members.end());
-  std::vector<RankRange> parts;
-  std::vector<RankRange> left_to_see{all()};
-  while (!left_to_see.empty()) {
-    const RankRange range = left_to_see.back();
-    left_to_see.pop_back();
-    const auto first = std::ranges::lower_bound(members, range.begin);
-    const auto last = std::ranges::lower_bound(members, range.end);
-    const auto count = static_cast<std::int32_t>(last - first);
-    if (count == 0) continue;
-    if (count == range.size()) {
-      parts.push_back(range);
-      continue;
-    }
-    left_to_see.push_back(right(range));  // seen after the left one
-    left_to_see.push_back(left(range));
-  }
-  return parts;
+  return whole_parts_of(all(), members, middle);
 }
 
 }  // namespace heddle::collectives

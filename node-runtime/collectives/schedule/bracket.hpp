@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <cstdint>
 #include <span>
@@ -46,5 +47,31 @@ class Bracket {
  private:
   std::int32_t ranks_;
 };
+
+/// The largest ranges of the bracket over `all`, of which `middle(range)` says where the right part
+/// of one begins, that `members` make up alone. Ascending, as the members are. O(result · depth).
+template <class Middle>
+[[nodiscard]] std::vector<RankRange> whole_parts_of(const RankRange& all,
+                                                    std::span<const Rank> members,
+                                                    const Middle& middle) {
+  std::vector<RankRange> parts;
+  std::vector<RankRange> left_to_see{all};
+  while (!left_to_see.empty()) {
+    const RankRange range = left_to_see.back();
+    left_to_see.pop_back();
+    const auto first = std::ranges::lower_bound(members, range.begin);
+    const auto last = std::ranges::lower_bound(members, range.end);
+    const auto count = static_cast<std::int32_t>(last - first);
+    if (count == 0) continue;
+    if (count == range.size()) {
+      parts.push_back(range);
+      continue;
+    }
+    const Rank at = middle(range);
+    left_to_see.push_back({at, range.end});  // seen after the left one
+    left_to_see.push_back({range.begin, at});
+  }
+  return parts;
+}
 
 }  // namespace heddle::collectives

@@ -125,14 +125,18 @@ class Chooser {
     std::string text = prefix;
     for (std::size_t level = 0; level < query_.sizes.size(); ++level) {
       if (!is_there(level)) continue;
-      const double each =
-          rates_.levels.at(level).seconds(piece) + reduce_seconds(reduced / fragments);
+      // One of the passes is that of the reduction, whose messages may have several values.
+      const auto each = [&](Tree tree) {
+        return rates_.levels.at(level).seconds(piece) * (passes - 1) / passes +
+               rates_.levels.at(level).seconds(piece * values(level, tree)) / passes +
+               reduce_seconds(reduced / fragments);
+      };
       Tree best = overrides_.tree.value_or(Tree::binomial);
-      Pace pace = pace_of(best, query_.sizes.at(level), each);
+      Pace pace = pace_of(best, query_.sizes.at(level), each(best));
       for (const Tree tree : all_trees) {
         // For halves there must be something to halve.
         if (overrides_.tree || (tree == Tree::split_binary && bytes == 0)) continue;
-        const Pace other = pace_of(tree, query_.sizes.at(level), each);
+        const Pace other = pace_of(tree, query_.sizes.at(level), each(tree));
         if (other.of(fragments) >= pace.of(fragments)) continue;
         best = tree;
         pace = other;
@@ -191,7 +195,9 @@ class Chooser {
     CollectiveChoice choice;
     if (overrides_.tree) choice.trees.fill(*overrides_.tree);
     choice.fragment_bytes = bytes;
-    add(choice, rounds * (slowest(bytes) + reduce_seconds(bytes)), "rounds");
+    const bool sends_values = query_.kind == CollectiveKind::reduce_scatter;
+    const double message = sends_values ? slowest_of_values(bytes, choice.trees) : slowest(bytes);
+    add(choice, rounds * (message + reduce_seconds(bytes)), "rounds");
   }
 
   void consider_all_reduce() {
@@ -208,7 +214,8 @@ class Chooser {
     const double block = bytes / query_.ranks;
     const auto others = static_cast<double>(query_.ranks - 1);
     choice.fragment_bytes = block;
-    add(choice, others * (2 * slowest(block) + reduce_seconds(block)),
+    add(choice,
+        others * (slowest_of_values(block, choice.trees) + slowest(block) + reduce_seconds(block)),
         std::string(all_reduce_names[1]));
   }
 
@@ -249,6 +256,19 @@ class Chooser {
     }
   }
 
+  [[nodiscard]] double values(std::size_t level, Tree tree) const {
+    return query_.values.at(level).at(static_cast<std::size_t>(tree));
+  }
+  /// The slowest message of a reduction, whatever its level.
+  [[nodiscard]] double slowest_of_values(double bytes, const LevelTrees& trees) const {
+    double seconds = 0;
+    for (std::size_t level = 0; level < query_.sizes.size(); ++level) {
+      if (!is_there(level)) continue;
+      const double sent = bytes * values(level, trees.at(level));
+      seconds = std::max(seconds, rates_.levels.at(level).seconds(sent));
+    }
+    return seconds;
+  }
   [[nodiscard]] double slowest(double bytes) const {
     double seconds = 0;
     for (std::size_t level = 0; level < query_.sizes.size(); ++level) {
@@ -308,6 +328,27 @@ std::string CollectiveChoice::text() const {
 CollectiveChoice choose_collective(const CollectiveQuery& query, const CollectiveRates& rates,
                                    const CollectiveOverrides& overrides) {
   return Chooser(query, rates, overrides).choose();
+}
+
+CollectiveChoice choose_in_order(CollectiveQuery query, const CollectiveRates& rates,
+                                 const CollectiveOverrides& overrides, const OrderQuery& order) {
+  if (order.values == nullptr) return choose_collective(query, rates, overrides);
+  const auto choose = [&](Order in) {
+    query.values = order.values->at(static_cast<std::size_t>(in));
+    CollectiveChoice choice = choose_collective(query, rates, overrides);
+    choice.order = in;
+    return choice;
+  };
+  const Order unwanted = order.wanted == Order::ranks ? Order::places : Order::ranks;
+  CollectiveChoice chosen = choose(order.wanted);
+  chosen.seconds_in_order.fill(chosen.seconds);
+  if (order.values->front() == order.values->back()) return chosen;
+  CollectiveChoice other = choose(unwanted);
+  const double seconds = other.seconds;
+  other.seconds_in_order = chosen.seconds_in_order;
+  if (order.is_exact && seconds < chosen.seconds) chosen = std::move(other);
+  chosen.seconds_in_order.at(static_cast<std::size_t>(unwanted)) = seconds;
+  return chosen;
 }
 
 }  // namespace heddle::collectives

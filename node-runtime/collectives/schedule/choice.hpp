@@ -11,6 +11,7 @@
 #include "node-runtime/collectives/schedule/all_to_all.hpp"
 #include "node-runtime/collectives/schedule/broadcast.hpp"
 #include "node-runtime/collectives/schedule/levels.hpp"
+#include "node-runtime/collectives/schedule/reduction_order.hpp"
 
 /// Which algorithm an operation takes: predicted times of all that could be taken, at each level
 /// (000 sections 5.1 and 5.2.2). Pure, and the same on all ranks for the same arguments.
@@ -55,6 +56,14 @@ struct CollectiveQuery {
   bool is_known = true;
   std::array<std::int32_t, 4> sizes{1, 1, 1, 1};  ///< members of the largest group of each level
   std::int32_t ranks = 1;
+  /// Of a reduction: values_sent() in its order.
+  ValuesSent values = one_value();
+
+  [[nodiscard]] static constexpr ValuesSent one_value() {
+    ValuesSent values{};
+    for (auto& of_level : values) of_level.fill(1);
+    return values;
+  }
 };
 
 /// What callers ask for.
@@ -76,6 +85,9 @@ struct CollectiveChoice {
   double fragment_bytes = 0;  ///< of a block; as large as that: it is not cut
   std::int32_t in_flight = 1;
   double seconds = 0;  ///< predicted
+  /// Of a reduction: the order that is taken, and what it is to take in each one, by Order.
+  Order order = Order::ranks;
+  std::array<double, 2> seconds_in_order{};
 
   /// What else could have been taken.
   struct Candidate {
@@ -91,5 +103,19 @@ struct CollectiveChoice {
 [[nodiscard]] CollectiveChoice choose_collective(const CollectiveQuery& query,
                                                  const CollectiveRates& rates,
                                                  const CollectiveOverrides& overrides = {});
+
+/// What a reduction's order depends on beside its query.
+struct OrderQuery {
+  Order wanted = Order::ranks;
+  /// Every order gives the same bits: the faster one is taken.
+  bool is_exact = false;
+  /// values_sent() by Order. Null: the operation is no reduction, or keeps the order of ranks.
+  const std::array<ValuesSent, 2>* values = nullptr;
+};
+/// choose_collective() in the order that is wanted, or the faster one; with the predicted times of
+/// both. query.values does not count where there are values by Order.
+[[nodiscard]] CollectiveChoice choose_in_order(CollectiveQuery query, const CollectiveRates& rates,
+                                               const CollectiveOverrides& overrides,
+                                               const OrderQuery& order);
 
 }  // namespace heddle::collectives

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <span>
 
+#include "node-runtime/collectives/schedule/bracket.hpp"
+
 namespace heddle::collectives {
 
 Held ScheduleWriter::add(Step step) {
@@ -50,6 +52,73 @@ std::vector<Rank> ranks_below(const Levels& levels, const LevelGroup& group, Tre
   }
   std::ranges::sort(ranks);
   return ranks;
+}
+
+namespace {
+
+/// The ranks that members [range.begin, range.end) of a group stand for.
+std::vector<Rank> ranks_of(const Levels& levels, const LevelGroup& group, const RankRange& range) {
+  std::vector<Rank> ranks;
+  for (Rank index = range.begin; index < range.end; ++index) {
+    const std::span<const Rank> below =
+        levels.stands_for(group.level, group.members[static_cast<std::size_t>(index.value())]);
+    ranks.insert(ranks.end(), below.begin(), below.end());
+  }
+  return ranks;
+}
+
+/// Down the bracket over the group's members, to the member's own value.
+ReductionNeighbours bracket_neighbours(const Levels& levels, const LevelGroup& group, Rank member) {
+  const auto size = static_cast<std::int32_t>(group.members.size());
+  const auto index_of = [&](Rank rank) {
+    return Rank{
+        static_cast<std::int32_t>(std::ranges::find(group.members, rank) - group.members.begin())};
+  };
+  const Rank leader = index_of(group.leader);
+  const Rank own = index_of(member);
+  const auto owner = [&](const RankRange& range) {
+    return range.contains(leader) ? leader : range.begin;
+  };
+  const auto rank_at = [&](Rank index) {
+    return group.members[static_cast<std::size_t>(index.value())];
+  };
+  ReductionNeighbours found;
+  RankRange range = Bracket(size).all();
+  RankRange owned = range;
+  while (range.size() > 1) {
+    const RankRange left = Bracket::left(range);
+    const RankRange right = Bracket::right(range);
+    const RankRange& mine = left.contains(own) ? left : right;
+    const RankRange& other = left.contains(own) ? right : left;
+    if (owner(range) == own) {
+      found.children.push_back({rank_at(owner(other)), ranks_of(levels, group, other)});
+    } else if (owner(mine) == own) {
+      found.parent = rank_at(owner(range));
+      owned = mine;
+    }
+    range = mine;
+  }
+  found.ranks = ranks_of(levels, group, owned);
+  return found;
+}
+
+}  // namespace
+
+ReductionNeighbours reduction_neighbours(const Levels& levels, const LevelGroup& group, Tree tree,
+                                         Order order, Rank member) {
+  if (order == Order::places && tree == Tree::binomial) {
+    return bracket_neighbours(levels, group, member);
+  }
+  const auto size = static_cast<std::int32_t>(group.members.size());
+  const std::int32_t position = group.position(member);
+  const TreeNeighbours near = tree_neighbours(tree, position, size);
+  ReductionNeighbours found;
+  if (near.parent) found.parent = group.at(*near.parent);
+  for (const std::int32_t child : near.children) {
+    found.children.push_back({group.at(child), ranks_below(levels, group, tree, child)});
+  }
+  found.ranks = ranks_below(levels, group, tree, position);
+  return found;
 }
 
 }  // namespace heddle::collectives

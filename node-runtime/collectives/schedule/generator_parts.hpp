@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "node-runtime/collectives/schedule/levels.hpp"
+#include "node-runtime/collectives/schedule/order.hpp"
 #include "node-runtime/collectives/schedule/schedule.hpp"
 #include "node-runtime/collectives/schedule/trees.hpp"
 
@@ -53,6 +55,25 @@ class ScheduleWriter {
 /// messages, itself and all that its ranks stand for included. O(result).
 [[nodiscard]] std::vector<Rank> ranks_below(const Levels& levels, const LevelGroup& group,
                                             Tree tree, std::int32_t position);
+
+/// A member of a group, and the ranks that are below it in a tree, itself included.
+struct GroupPart {
+  Rank member;
+  std::vector<Rank> ranks;
+};
+/// With whom a member exchanges when a group reduces to its leader.
+struct ReductionNeighbours {
+  std::optional<Rank> parent;
+  std::vector<GroupPart> children;
+  std::vector<Rank> ranks;  ///< below the member, itself included
+};
+/// The neighbours of `member` in a tree that does not split messages. In Order::places a binomial
+/// tree is that of the group's bracket, wherever its leader stands in the order: the value of each
+/// part is computed by the leader if it is one of them, otherwise by the first, so that each member
+/// sends one value. O(ranks below).
+[[nodiscard]] ReductionNeighbours reduction_neighbours(const Levels& levels,
+                                                       const LevelGroup& group, Tree tree,
+                                                       Order order, Rank member);
 
 /// The tree that is walked where a message cannot be split.
 [[nodiscard]] constexpr Tree unsplit(Tree tree) {

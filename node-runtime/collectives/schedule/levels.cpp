@@ -59,6 +59,22 @@ Levels::Levels(const Places& places, Sockets sockets) : size_(places.size()) {
   if (sockets == Sockets::counted) add(places, Level::socket);
   add(places, Level::host);
   add(places, Level::network);
+  begins_.resize(layers_.size());
+  put_in_order(layers_.size() - 1, layers_.back().groups.front());
+  positions_.resize(size_);
+  for (std::int32_t i = 0; i < size_; ++i)
+    positions_[order_[static_cast<std::size_t>(i)]] = Rank{i};
+}
+
+void Levels::put_in_order(std::size_t layer, const Group& of) {
+  for (const Rank member : of.members) {
+    begins_[layer].push_back(static_cast<std::int32_t>(order_.size()));
+    if (layer == 0) {
+      order_.push_back(member);
+    } else {
+      put_in_order(layer - 1, group(layers_[layer - 1], member));
+    }
+  }
 }
 
 /// Groups of those who lead at the layer before; at the first one of all ranks.
@@ -128,6 +144,16 @@ std::array<std::int32_t, 4> Levels::largest() const {
   return sizes;
 }
 
+std::vector<LevelGroup> Levels::largest_groups() const {
+  std::vector<LevelGroup> found;
+  for (const Layer& layer : layers_) {
+    const Group& most = *std::ranges::max_element(
+        layer.groups, {}, [](const Group& group) { return group.members.size(); });
+    if (most.members.size() > 1) found.push_back({layer.level, most.members, most.leader});
+  }
+  return found;
+}
+
 bool Levels::is_outermost(const LevelGroup& group) const {
   const auto layer = std::ranges::find(layers_, group.level, &Layer::level);
   HEDDLE_CHECK(layer != layers_.end(), "level {} does not count", static_cast<int>(group.level));
@@ -150,7 +176,10 @@ bool Levels::is_valid() const {
         l == 0 ? static_cast<std::size_t>(size_) : layers_[l - 1].groups.size();
     if (static_cast<std::size_t>(members) != expected) return false;
   }
-  return layers_.back().groups.size() == 1;
+  for (std::int32_t i = 0; i < size_; ++i) {
+    if (positions_[order_[static_cast<std::size_t>(i)]] != Rank{i}) return false;
+  }
+  return layers_.back().groups.size() == 1 && std::cmp_equal(order_.size(), size_);
 }
 
 }  // namespace heddle::collectives

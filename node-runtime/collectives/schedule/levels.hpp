@@ -46,11 +46,27 @@ class Levels {
   [[nodiscard]] std::int32_t size() const { return size_; }
   /// Members of the largest group of each level, by Level; 1 where a level does not count.
   [[nodiscard]] std::array<std::int32_t, 4> largest() const;
+  /// The largest group of each level, from the inside out, where it has more than one member; led
+  /// by its lowest rank.
+  [[nodiscard]] std::vector<LevelGroup> largest_groups() const;
   /// Whether the members of a group stand for all ranks.
   [[nodiscard]] bool is_outermost(const LevelGroup& group) const;
 
+  /// All ranks in such an order that at each level those of a group, and those that a member of it
+  /// stands for, follow each other: members in the order of their places.
+  [[nodiscard]] std::span<const Rank> order() const { return order_; }
+  /// The position of a rank in order().
+  [[nodiscard]] Rank position(Rank rank) const { return positions_[rank]; }
+  /// The levels that there are, from the inside out; ascending, where in order() the ranks begin
+  /// that each member of a group of that level stands for.
+  [[nodiscard]] std::size_t layers() const { return begins_.size(); }
+  [[nodiscard]] std::span<const std::int32_t> begins(std::size_t layer) const {
+    return begins_[layer];
+  }
+
   /// Each rank is in one group of the first level; each group's leader, and nobody else, in one of
-  /// the next; the last level is one group.
+  /// the next; the last level is one group; positions are the
+  /// inverse of order().
   [[nodiscard]] bool is_valid() const;
 
  private:
@@ -67,6 +83,7 @@ class Levels {
   };
 
   void add(const Places& places, Level level);
+  void put_in_order(std::size_t layer, const Group& group);
   [[nodiscard]] const Group& group(const Layer& layer, Rank rank) const {
     return layer.groups[static_cast<std::size_t>(layer.group_of[rank])];
   }
@@ -78,6 +95,9 @@ class Levels {
   std::int32_t size_;
   std::vector<Rank> all_;  ///< ascending
   std::vector<Layer> layers_;
+  std::vector<Rank> order_;
+  IndexedVector<Rank, Rank> positions_;
+  std::vector<std::vector<std::int32_t>> begins_;  ///< by layer
 };
 
 }  // namespace heddle::collectives

@@ -5,38 +5,38 @@
 #include <vector>
 
 #include "base/assert.hpp"
-#include "node-runtime/collectives/schedule/bracket.hpp"
 #include "node-runtime/collectives/schedule/generator_parts.hpp"
+#include "node-runtime/collectives/schedule/reduction_order.hpp"
 
 namespace heddle::collectives {
 namespace {
 
 class Reduce {
  public:
-  Reduce(Rank rank, std::int32_t ranks, const Levels& levels)
-      : bracket_(ranks), levels_(levels), writer_(rank) {
-    held_.emplace(RankRange{rank, rank + 1}, Held{});
+  Reduce(Rank rank, const Levels& levels, Order order)
+      : bracket_(levels, order), levels_(levels), writer_(rank) {
+    const Rank own = bracket_.position(rank);
+    held_.emplace(RankRange{own, own + 1}, Held{});
   }
 
   /// Takes what comes from below in the group; the leader keeps it, others send it on.
   void take_part(const LevelGroup& group, Tree tree) {
-    const auto size = static_cast<std::int32_t>(group.members.size());
-    const std::int32_t position = group.position(writer_.rank());
-    const TreeNeighbours neighbours = tree_neighbours(tree, position, size);
-    for (const std::int32_t child : neighbours.children) {
+    const ReductionNeighbours neighbours =
+        reduction_neighbours(levels_, group, tree, bracket_.order(), writer_.rank());
+    for (const GroupPart& child : neighbours.children) {
       Joined joined = Joined::no;
-      for (const RankRange& part : parts_below(group, tree, child)) {
-        held_[part] = writer_.receive(group.at(child), 0, writer_.new_slot(),
+      for (const RankRange& part : bracket_.whole_parts(child.ranks)) {
+        held_[part] = writer_.receive(child.member, 0, writer_.new_slot(),
                                       std::exchange(joined, Joined::yes));
       }
     }
-    const std::vector<RankRange> own = parts_below(group, tree, position);
+    // The values into which all that is below can be reduced here.
+    const std::vector<RankRange> own = bracket_.whole_parts(neighbours.ranks);
     for (const RankRange& part : own) static_cast<void>(value_of(part));
     if (!neighbours.parent) return;
     Joined joined = Joined::no;
     for (const RankRange& part : own) {
-      writer_.send(group.at(*neighbours.parent), 0, value_of(part),
-                   std::exchange(joined, Joined::yes));
+      writer_.send(*neighbours.parent, 0, value_of(part), std::exchange(joined, Joined::yes));
     }
   }
 
@@ -47,26 +47,19 @@ class Reduce {
   }
 
  private:
-  /// The values into which all that is below a position of a group, itself included, can be
-  /// reduced there.
-  [[nodiscard]] std::vector<RankRange> parts_below(const LevelGroup& group, Tree tree,
-                                                   std::int32_t position) const {
-    return bracket_.whole_parts(ranks_below(levels_, group, tree, position));
-  }
-
   /// Reduces what is there to the value of a range, if it is not there yet. As deep as the bracket.
   Held value_of(const RankRange& range) {
     if (const auto found = held_.find(range); found != held_.end()) return found->second;
-    HEDDLE_CHECK(range.size() > 1, "rank {} lacks the value of rank {}", writer_.rank().value(),
+    HEDDLE_CHECK(range.size() > 1, "rank {} lacks the value of position {}", writer_.rank().value(),
                  range.begin.value());
-    const Held left = value_of(Bracket::left(range));
-    const Held right = value_of(Bracket::right(range));
+    const Held left = value_of(bracket_.left(range));
+    const Held right = value_of(bracket_.right(range));
     const bool is_result = range == bracket_.all();
     const Spot to = is_result ? Spot::in_output() : writer_.new_slot();
     return held_[range] = writer_.reduce(0, left, right, to);
   }
 
-  Bracket bracket_;
+  ReductionOrder bracket_;
   const Levels& levels_;
   ScheduleWriter writer_;
   std::map<RankRange, Held> held_;
@@ -74,8 +67,9 @@ class Reduce {
 
 }  // namespace
 
-Schedule make_reduce(Rank rank, Rank root, const Levels& levels, const LevelTrees& trees) {
-  Reduce reduce(rank, levels.size(), levels);
+Schedule make_reduce(Rank rank, Rank root, const Levels& levels, const LevelTrees& trees,
+                     Order order) {
+  Reduce reduce(rank, levels, order);
   for (const LevelGroup& group : levels.groups_of(rank, root)) {
     reduce.take_part(group, unsplit(trees.at(static_cast<std::size_t>(group.level))));
   }

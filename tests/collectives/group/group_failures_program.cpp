@@ -12,6 +12,8 @@
 #include <functional>
 #include <map>
 #include <mpi.h>
+#include <optional>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <unistd.h>
@@ -80,6 +82,16 @@ std::string other_call(Node& node) {
   return fmt::format("{}; then {}", first, sum_of_ones(other));
 }
 
+/// The last one reduces in another order.
+std::string other_order(Node& node) {
+  const Group group = node.group();
+  std::vector<double> x(static_cast<std::size_t>(many));
+  const CollectiveOptions options{.order = is_last(group) ? Order::places : Order::ranks};
+  return heard([&] {
+    group.all_reduce({x.data(), many, Scalar::float64}, ReduceOperation::sum(), options);
+  });
+}
+
 /// The last one gives fewer elements, or of another scalar.
 std::string other_count(Node& node) {
   const Group group = node.group();
@@ -98,6 +110,55 @@ std::string other_scalar(Node& node) {
                     0);
   });
   return first == "nothing" ? sum_of_ones(group) : first;
+}
+
+/// The first one is late: the others have heard that operation `wrong` fails, and it too, before it
+/// calls the two before, which wait for it.
+std::string late(Node& node) {
+  const Group group = node.group();
+  const Group all = group.split(0, group.rank());
+  const bool is_late = group.rank() == 0;
+  const Group others = group.split(is_late ? -1 : 0, group.rank());
+  std::vector<double> x(static_cast<std::size_t>(many), 1.0);
+  double y = group.rank();
+  std::optional<Collective> before;
+  const auto begin = [&] {
+    group.broadcast({&y, 1, Scalar::float64}, 1);  // on the board; the root waits for nobody
+    before = group.begin_all_reduce({x.data(), many, Scalar::float64}, ReduceOperation::sum());
+  };
+  std::vector<double> z(static_cast<std::size_t>(many));
+  const auto wrong = [&] {
+    const std::int64_t count = is_last(group) ? -1 : many;
+    // The last one refuses it when another one has begun it.
+    if (is_last(group)) others.barrier();
+    const Collective call =
+        group.begin_all_reduce({z.data(), count, Scalar::float64}, ReduceOperation::sum());
+    if (!is_late) others.barrier();
+    call.wait();
+  };
+  std::string told;
+  if (!is_late) {
+    begin();
+    told = heard(wrong);
+  }
+  // By messages: a node's arrive in order, so the failure has come to the late one before.
+  all.begin_barrier({.algorithm = "flat"}).wait();
+  if (is_late) begin();
+  const std::string told_before = heard([&] { before->wait(); });
+  if (is_late) told = heard(wrong);
+  return fmt::format("{}, broadcast {}, sums {} {}; then {}; then {}", told_before, y, x.front(),
+                     x.back(), told, sum_of_ones(group));
+}
+
+/// An exception leaves the last node while the others stop.
+std::string leaves(Node& node) {
+  const Group group = node.group();
+  return heard([&] {
+    group.barrier();  // a slow node hears in it already
+    if (is_last(group)) throw std::runtime_error("left");
+    node.stop();
+    node.barrier();
+  });
 }
 
 /// The last one does not call while the others wait.
@@ -129,10 +190,10 @@ std::string beside(Node& node) {
 /// The last node is lost.
 std::string lost(Node& node) {
   const Group group = node.group();
-  group.barrier();
-  if (is_last(group)) ::_exit(0);
   std::vector<double> x(100000);
   std::string said = heard([&] {
+    group.barrier();  // a slow node hears in it already
+    if (is_last(group)) ::_exit(0);
     for (int k = 0; k < 100; ++k) {
       group.all_reduce({x.data(), 100000, Scalar::float64}, ReduceOperation::sum());
     }
@@ -167,6 +228,7 @@ std::string refusals(Node& node) {
         group.all_reduce({x.data(), 4, Datatype::structure(members)}, doubles(y.data(), 8), sum);
       },
       [&] { group.all_reduce(doubles(x.data(), 4), ReduceOperation::bit_and()); },
+      [&] { group.all_reduce(doubles(x.data(), 5), ReduceOperation::maximum_with_index()); },
       [&] { group.all_reduce(doubles(x.data(), 4), sum, {.algorithm = "best"}); },
       [&] {
         group.all_gather({x.data(), 4, Scalar::float64}, doubles(y.data(), std::int64_t{1} << 60U));
@@ -207,8 +269,11 @@ int run(const std::string& name) {
       {"wrong", wrong},
       {"wrong_on_one", wrong_on_one},
       {"other_call", other_call},
+      {"other_order", other_order},
       {"other_count", other_count},
       {"other_scalar", other_scalar},
+      {"late", late},
+      {"leaves", leaves},
       {"absent", absent},
       {"beside", beside},
       {"lost", lost},
@@ -223,8 +288,10 @@ int run(const std::string& name) {
         "runtime: {cpu_workers: 1, watchdog_seconds: 3, devices: {backend: none}}\n";
     Node node(Config::from_text(yaml, "failures"), MPI_COMM_WORLD);
     line = cases.at(name)(node);
-    is_good = !node.failed() && name != "lost";  // nobody is there to stop with
-    if (is_good) node.stop();
+    const bool stops = name != "lost";  // nobody is there to stop with
+    if (stops && !node.failed()) node.stop();
+    // A node that fails meanwhile, here or elsewhere, does not finalize MPI: nor may this one.
+    is_good = stops && !node.failed();
   } catch (const Error& error) {
     line = fmt::format("threw ({}): {}", exit_status(error.code()), error.what());
   } catch (const std::exception& error) {

@@ -33,6 +33,8 @@ TEST(GroupFailures, of_wrong_calls_are_told_before_anything_travels_and_the_grou
       "(2) *own part of the input is 32 bytes, of the output 40*|",
       "(2) *a type of several scalars*|",
       "(2) *with bit_and: it has no meaning for float64|",
+      "(2) *with maximum_with_index: the output has 5 times 1 scalars *no whole number of "
+      "elements*|",
       "(2) *'best' is no algorithm of collectives; there are auto, flat, *|",
       "(2) all_gather *elements of 8 bytes each are too many|",
       "(2) all_gather *own part of the input is 32 bytes, of the output 40*|",
@@ -68,6 +70,24 @@ TEST(GroupFailures, of_a_call_that_is_wrong_on_one_member_are_told_to_all) {
   }
 }
 
+/// A member that hears of a failure before it has made the calls before makes them nevertheless:
+/// others wait for it there.
+TEST(GroupFailures, leave_the_operations_before_as_they_are) {
+  for (const int nodes : {3, 4}) {
+    for (const int size : sizes) {
+      expect_told(nodes, fmt::format("late {}", size), [&](int node) {
+        const std::string why = "all_reduce of -1 elements of float64 with sum: the output has -1*";
+        return fmt::format(
+            "nothing, broadcast 1, sums {0} {0}; then (2) {1}{2}; then (2)*", nodes,
+            node == nodes - 1
+                ? ""
+                : fmt::format("rank {} refuses operation * of the group: ", nodes - 1),
+            why);
+      });
+    }
+  }
+}
+
 TEST(GroupFailures, of_calls_that_do_not_fit_together_tell_all_members_both_calls) {
   for (const int nodes : {2, 4}) {
     for (const int size : sizes) {
@@ -76,6 +96,13 @@ TEST(GroupFailures, of_calls_that_do_not_fit_together_tell_all_members_both_call
             "(2) operation * of the group: rank * calls all_reduce of {0} elements of float64 with "
             "sum, but rank {1} calls all_reduce of {0} elements of float64 with maximum;*; then "
             "(2)",
+            size, nodes - 1);
+      });
+      expect_told(nodes, fmt::format("other_order {}", size), [&](int) {
+        return fmt::format(
+            "(2) operation * of the group: rank * calls all_reduce of {0} elements of float64 with "
+            "sum, but rank {1} calls all_reduce of {0} elements of float64 with sum in the order "
+            "of places;",
             size, nodes - 1);
       });
       expect_told(nodes, fmt::format("other_count {}", size), [&](int) {
@@ -114,6 +141,17 @@ TEST(GroupFailures, of_a_member_that_does_not_call_tell_what_each_one_does) {
              "with sum;*\n  rank 0 is in it and waits: *\n  rank 1 is in it and waits: *\n  rank 2 "
              "has not called it; its last one is *, barrier";
     });
+}
+
+/// No member waits for the end of a node that has gone, neither in Node::stop() nor behind it.
+TEST(GroupFailures, of_a_node_that_an_exception_leaves_end_the_others_stop) {
+  for (const int nodes : {2, 4}) {
+    expect_told(nodes, "leaves", [&](int node) {
+      return node == nodes - 1
+                 ? "threw: left"
+                 : fmt::format("(4) *node {} has gone while others may need it*", nodes - 1);
+    });
+  }
 }
 
 TEST(GroupFailures, of_a_lost_node_end_all_operations) {

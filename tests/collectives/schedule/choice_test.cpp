@@ -1,8 +1,10 @@
 #include "node-runtime/collectives/schedule/choice.hpp"
 
 #include <algorithm>
+#include <array>
 #include <gtest/gtest.h>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.hpp"
@@ -114,6 +116,52 @@ TEST(CollectiveChoice, alone_takes_no_time) {
     EXPECT_EQ(chosen.seconds, 0) << name_of(kind);
     EXPECT_FALSE(chosen.text().empty());
   }
+}
+
+/// In the order of ranks eight values leave each host, in that of places one.
+std::array<ValuesSent, 2> values_of_dealt_ranks() {
+  std::array<ValuesSent, 2> values{CollectiveQuery::one_value(), CollectiveQuery::one_value()};
+  values.front().at(at_network).fill(8);
+  return values;
+}
+
+TEST(CollectiveChoice, tells_what_each_order_of_a_reduction_takes) {
+  const std::array<ValuesSent, 2> values = values_of_dealt_ranks();
+  const CollectiveQuery query = on_hosts(CollectiveKind::reduce, 2, 1 << 20);
+  CollectiveOverrides flat;
+  flat.tree = Tree::flat;
+  flat.fragment_bytes = 1 << 20;
+  const auto seconds = [](double sent) { return 1e-6 + sent * (1 << 20) / 1e9; };
+  const double reduced = (1 << 20) / 1e10;
+  for (const Order order : {Order::ranks, Order::places}) {
+    const auto chosen = choose_in_order(query, rates(), flat, {.wanted = order, .values = &values});
+    EXPECT_EQ(chosen.order, order);
+    EXPECT_NEAR(chosen.seconds_in_order.front(), seconds(8) + reduced, 1e-12);
+    EXPECT_NEAR(chosen.seconds_in_order.back(), seconds(1) + reduced, 1e-12);
+    EXPECT_EQ(chosen.seconds, chosen.seconds_in_order.at(static_cast<std::size_t>(order)));
+  }
+}
+
+TEST(CollectiveChoice, takes_the_faster_order_where_each_gives_the_same_bits) {
+  std::array<ValuesSent, 2> values = values_of_dealt_ranks();
+  for (const auto kind :
+       {CollectiveKind::reduce, CollectiveKind::all_reduce, CollectiveKind::reduce_scatter}) {
+    const CollectiveQuery query = on_hosts(kind, 2, 1 << 20);
+    for (const Order wanted : {Order::ranks, Order::places}) {
+      const OrderQuery exact{.wanted = wanted, .is_exact = true, .values = &values};
+      EXPECT_EQ(choose_in_order(query, rates(), {}, exact).order, Order::places);
+    }
+  }
+  std::swap(values.front(), values.back());
+  const CollectiveQuery query = on_hosts(CollectiveKind::reduce, 2, 1 << 20);
+  const OrderQuery exact{.wanted = Order::places, .is_exact = true, .values = &values};
+  EXPECT_EQ(choose_in_order(query, rates(), {}, exact).order, Order::ranks);
+}
+
+TEST(CollectiveChoice, has_no_order_where_nothing_is_reduced) {
+  const auto chosen = choose_in_order(on_hosts(CollectiveKind::broadcast, 4, 8), rates(), {}, {});
+  EXPECT_EQ(chosen.order, Order::ranks);
+  EXPECT_EQ(chosen.seconds_in_order, (std::array<double, 2>{0, 0}));
 }
 
 }  // namespace heddle::collectives

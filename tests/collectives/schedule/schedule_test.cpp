@@ -1,5 +1,6 @@
 #include "node-runtime/collectives/schedule/schedule.hpp"
 
+#include <algorithm>
 #include <array>
 #include <gtest/gtest.h>
 #include <limits>
@@ -16,8 +17,10 @@
 #include "node-runtime/collectives/schedule/broadcast.hpp"
 #include "node-runtime/collectives/schedule/check.hpp"
 #include "node-runtime/collectives/schedule/reduce.hpp"
+#include "node-runtime/collectives/schedule/reduction_order.hpp"
 #include "node-runtime/collectives/schedule/scan.hpp"
 #include "node-runtime/collectives/schedule/scatter.hpp"
+#include "tests/collectives/schedule/places_bracket.hpp"
 #include "tests/collectives/schedule/random_places.hpp"
 
 namespace heddle::collectives {
@@ -222,6 +225,7 @@ TEST(CheckSchedules, tells_brackets_apart) {
 struct Case {
   std::int32_t size;
   Places places;
+  Levels::Sockets sockets;
   Levels levels;
   Rank root;
   LevelTrees trees{};
@@ -249,6 +253,7 @@ void for_cases(std::uint32_t seed, std::int32_t most, std::vector<std::int32_t> 
       const auto sockets = random() % 2 == 0 ? Levels::Sockets::counted : Levels::Sockets::ignored;
       Case one{size,
                places,
+               sockets,
                Levels(places, sockets),
                Rank{static_cast<std::int32_t>(random() % static_cast<std::uint32_t>(size))},
                {},
@@ -328,6 +333,102 @@ TEST(Reduce, has_the_bracket_of_the_ranks_whatever_trees_and_places) {
     ASSERT_EQ(check_schedules(all, 1, wanted), "") << one.name;
     EXPECT_EQ(reductions, static_cast<std::size_t>(one.size - 1)) << "none is done twice";
   });
+}
+
+/// The same in the order of places.
+Value places_value(const Case& one, std::int32_t block, Values& values) {
+  return places_bracket(
+      one.places, one.sockets, [&](std::int32_t r) { return values.input(Rank{r}, block); },
+      [&](Value a, Value b) { return values.reduced(a, b); });
+}
+
+std::size_t sends_of(const Schedule& schedule) {
+  return static_cast<std::size_t>(std::ranges::count(schedule.steps, Kind::send, &Step::kind));
+}
+
+TEST(Reduce, has_the_bracket_of_the_places_whatever_trees_and_root) {
+  for_cases(53, 33, {64, 100, 257}, [](const Case& one) {
+    const auto all = one.all([&](Rank rank) {
+      return make_reduce(rank, one.root, one.levels, one.trees, Order::places);
+    });
+    const WantedValue wanted = [&](Rank rank, std::int32_t block,
+                                   Values& values) -> std::optional<Value> {
+      if (rank != one.root) return std::nullopt;
+      return places_value(one, block, values);
+    };
+    ASSERT_EQ(check_schedules(all, 1, wanted), "") << one.name;
+    const bool sends_one = std::ranges::all_of(
+        one.trees, [](Tree tree) { return tree == Tree::flat || tree == Tree::binomial; });
+    for (const Schedule& schedule : all) {
+      if (!sends_one) break;
+      ASSERT_EQ(sends_of(schedule), schedule.rank == one.root ? 0U : 1U) << one.name;
+    }
+  });
+}
+
+TEST(AllReduce, in_the_order_of_places_has_their_bracket_in_all_ways) {
+  for_cases(54, 24, {}, [](const Case& one) {
+    const WantedValue reduced = [&](Rank, std::int32_t block, Values& values) {
+      return std::optional(places_value(one, block, values));
+    };
+    const auto scatter = one.all(
+        [&](Rank rank) { return make_reduce_scatter(rank, one.levels, one.trees, Order::places); });
+    const WantedValue own = [&](Rank rank, std::int32_t block, Values& values) {
+      return block == rank.value() ? reduced(rank, block, values) : std::nullopt;
+    };
+    ASSERT_EQ(check_schedules(scatter, one.size, own), "") << one.name;
+    for (const AllReduce way : {AllReduce::reduce_broadcast, AllReduce::scatter_gather}) {
+      const auto all = one.all([&](Rank rank) {
+        return make_all_reduce(rank, one.levels, one.trees, way, Order::places);
+      });
+      const std::int32_t blocks = all_reduce_blocks(way, one.size, one.trees);
+      ASSERT_EQ(check_schedules(all, blocks, reduced), "") << one.name;
+    }
+  });
+}
+
+/// Ranks dealt out among hosts: what the order of places is for.
+TEST(ReductionOrder, counts_the_values_that_members_send) {
+  std::vector<RankPlace> dealt;
+  std::vector<RankPlace> by_host;
+  for (std::int32_t r = 0; r < 24; ++r) {
+    dealt.push_back({.host = r % 3});
+    by_host.push_back({.host = r / 8});
+  }
+  const auto at = [](const ValuesSent& values, Level level, Tree tree) {
+    return values.at(static_cast<std::size_t>(level)).at(static_cast<std::size_t>(tree));
+  };
+  const Levels scattered{Places(dealt)};
+  const ValuesSent in_ranks = values_sent(scattered, Order::ranks);
+  const ValuesSent in_places = values_sent(scattered, Order::places);
+  // No two ranks of a host are neighbours in number.
+  EXPECT_EQ(at(in_ranks, Level::network, Tree::flat), 8);
+  EXPECT_EQ(at(in_ranks, Level::host, Tree::flat), 1);
+  EXPECT_EQ(at(in_ranks, Level::host, Tree::binomial), 4);
+  EXPECT_EQ(at(in_places, Level::network, Tree::flat), 1);
+  EXPECT_EQ(at(in_places, Level::network, Tree::binomial), 1);
+  EXPECT_EQ(at(in_places, Level::host, Tree::binomial), 1);
+  EXPECT_EQ(at(in_places, Level::host, Tree::chain), 3) << "ranks 1, 2 and 3, 4 to 7";
+  const Levels together{Places(by_host)};
+  EXPECT_EQ(at(values_sent(together, Order::ranks), Level::network, Tree::flat), 1);
+  EXPECT_EQ(at(values_sent(together, Order::ranks), Level::gpu, Tree::flat), 1) << "there is none";
+  EXPECT_EQ(values_sent(together, Order::ranks), values_sent(together, Order::places));
+}
+
+TEST(ReductionOrder, knows_where_its_bracket_is_that_of_as_many_ranks) {
+  const auto is_balanced = [](std::vector<std::int32_t> hosts) {
+    std::vector<RankPlace> places;
+    for (const std::int32_t host : hosts) places.push_back({.host = host});
+    const Levels levels{Places(places)};
+    EXPECT_TRUE(levels.is_valid());
+    EXPECT_TRUE(ReductionOrder(levels, Order::ranks).is_balanced());
+    return ReductionOrder(levels, Order::places).is_balanced();
+  };
+  EXPECT_TRUE(is_balanced({0}));
+  EXPECT_TRUE(is_balanced({0, 0, 0, 0, 0}));
+  EXPECT_TRUE(is_balanced({0, 1, 0, 1, 2}));
+  EXPECT_FALSE(is_balanced({0, 0, 0, 1})) << "((0 1) 2) is a host's value";
+  EXPECT_FALSE(is_balanced({0, 1, 1}));
 }
 
 TEST(AllGather, and_all_reductions_give_all_ranks_the_same_whatever_trees_and_places) {

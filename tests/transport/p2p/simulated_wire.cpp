@@ -15,7 +15,7 @@ class SimulatedWire final : public Wire {
     return static_cast<std::int32_t>(net_.ends_.size());
   }
   [[nodiscard]] bool shares_host(NodeId other) const override {
-    return other == node_ || net_.options_.is_one_host;
+    return net_.are_on_one_host(node_, other);
   }
   [[nodiscard]] std::span<std::byte> window() const override { return window_of(node_); }
   [[nodiscard]] std::span<std::byte> window_of(NodeId node) const override {
@@ -41,7 +41,7 @@ class SimulatedWire final : public Wire {
   void send_note() override {
     const NodeId to = note_to_;
     if (net_.end(to).is_lost || net_.end(node_).is_lost) return;
-    net_.end(to).notes[static_cast<std::size_t>(node_.value())].push_back(std::move(note_));
+    net_.add_note(node_, to, std::move(note_));
   }
   void send_bytes(NodeId to, FlowId flow, std::span<const std::byte> bytes,
                   OperationId id) override {
@@ -49,13 +49,12 @@ class SimulatedWire final : public Wire {
     if (bytes.empty()) ++net_.defects_;
     // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): only read
     auto* const memory = const_cast<std::byte*>(bytes.data());
-    net_.flows_[{node_.value(), to.value(), flow.value()}].sends.push_back(
-        {memory, bytes.size(), id});
+    net_.add_piece({node_.value(), to.value(), flow.value()}, true, {memory, bytes.size(), id});
   }
   void receive_bytes(NodeId from, FlowId flow, std::span<std::byte> into, OperationId id) override {
     if (net_.end(from).is_lost || net_.end(node_).is_lost) return;
-    net_.flows_[{from.value(), node_.value(), flow.value()}].receives.push_back(
-        {into.data(), into.size(), id});
+    net_.add_piece({from.value(), node_.value(), flow.value()}, false,
+                   {into.data(), into.size(), id});
   }
   void poll(Events& events) override { net_.poll(node_, events); }
 
@@ -69,46 +68,80 @@ class SimulatedWire final : public Wire {
 SimulatedNet::SimulatedNet(std::int32_t nodes, std::uint64_t seed, const Options& options)
     : options_(options), random_(seed), reads_left_(options.reads_max) {
   for (std::int32_t node = 0; node < nodes; ++node) {
-    End& added = ends_.emplace_back(HostPages(options.window_bytes));
-    added.notes.resize(static_cast<std::size_t>(nodes));
+    ends_.emplace_back(HostPages(options.window_bytes));
   }
   for (std::int32_t node = 0; node < nodes; ++node) {
     wires_.push_back(std::make_unique<SimulatedWire>(*this, NodeId{node}));
   }
 }
 
+bool SimulatedNet::are_on_one_host(NodeId a, NodeId b) const {
+  if (a == b || options_.is_one_host) return true;
+  const auto host = [this](NodeId node) {
+    return options_.hosts[static_cast<std::size_t>(node.value())];
+  };
+  return !options_.hosts.empty() && host(a) == host(b);
+}
+
+void SimulatedNet::add_note(NodeId from, NodeId to, std::vector<std::byte> note) {
+  End& e = end(to);
+  auto& queue = e.notes[from.value()];
+  if (queue.empty()) e.senders.push_back(from.value());
+  queue.push_back(std::move(note));
+  tell_news(to);
+}
+
+void SimulatedNet::add_piece(const FlowKey& key, bool is_send, const Piece& piece) {
+  Flow& flow = flows_[key];
+  (is_send ? flow.sends : flow.receives).push_back(piece);
+  if (flow.sends.empty() || flow.receives.empty() || flow.is_movable) return;
+  flow.is_movable = true;
+  movable_.push_back(key);
+}
+
 void SimulatedNet::step() {
-  if (flows_.empty()) return;
-  auto at = std::next(flows_.begin(), static_cast<std::ptrdiff_t>(below(flows_.size())));
-  Flow& flow = at->second;
-  if (!flow.sends.empty() && !flow.receives.empty()) {
-    const Piece from = flow.sends.front();
-    const Piece to = flow.receives.front();
-    flow.sends.pop_front();
-    flow.receives.pop_front();
-    if (from.bytes != to.bytes) {
-      ++defects_;
-    } else {
-      std::memcpy(to.memory, from.memory, from.bytes);
-    }
-    const NodeId sender{std::get<0>(at->first)};
-    const NodeId receiver{std::get<1>(at->first)};
-    end(sender).complete.push_back({receiver, from.id});
-    end(receiver).complete.push_back({sender, to.id});
+  if (movable_.empty()) return;
+  const std::size_t chosen = below(movable_.size());
+  const FlowKey key = movable_[chosen];
+  Flow& flow = flows_.at(key);
+  const Piece from = flow.sends.front();
+  const Piece to = flow.receives.front();
+  flow.sends.pop_front();
+  flow.receives.pop_front();
+  if (from.bytes != to.bytes) {
+    ++defects_;
+  } else {
+    std::memcpy(to.memory, from.memory, from.bytes);
   }
-  if (flow.sends.empty() && flow.receives.empty()) flows_.erase(at);
+  if (flow.sends.empty() || flow.receives.empty()) {
+    flow.is_movable = false;
+    movable_[chosen] = movable_.back();
+    movable_.pop_back();
+  }
+  if (flow.sends.empty() && flow.receives.empty()) flows_.erase(key);
+  const NodeId sender{std::get<0>(key)};
+  const NodeId receiver{std::get<1>(key)};
+  end(sender).complete.push_back({receiver, from.id});
+  end(receiver).complete.push_back({sender, to.id});
+  tell_news(sender);
+  tell_news(receiver);
 }
 
 void SimulatedNet::poll(NodeId node, Wire::Events& events) {
   End& e = end(node);
   e.read.clear();
-  e.read.reserve(2 * ends_.size());
-  for (std::size_t tries = below(2 * ends_.size() + 1); tries > 0; --tries) {
-    const std::size_t from = below(ends_.size());
-    if (e.notes[from].empty()) continue;
-    const auto& note = e.read.emplace_back(std::move(e.notes[from].front()));
-    events.notes.push_back({NodeId{static_cast<std::int32_t>(from)}, note});
-    e.notes[from].pop_front();
+  e.read.reserve(2 * e.senders.size());
+  std::size_t notes = below(2 * e.senders.size() + 1);
+  for (; notes > 0 && !e.senders.empty(); --notes) {
+    std::int32_t& from = e.senders[below(e.senders.size())];
+    const auto queue = e.notes.find(from);
+    const auto& note = e.read.emplace_back(std::move(queue->second.front()));
+    events.notes.push_back({NodeId{from}, note});
+    queue->second.pop_front();
+    if (!queue->second.empty()) continue;
+    e.notes.erase(queue);
+    from = e.senders.back();
+    e.senders.pop_back();
   }
   for (std::size_t tries = below(4); tries > 0 && !e.complete.empty(); --tries) {
     std::swap(e.complete[below(e.complete.size())], e.complete.back());
@@ -118,7 +151,7 @@ void SimulatedNet::poll(NodeId node, Wire::Events& events) {
   // What was sent before comes before.
   bool is_drained = true;
   for (const NodeId lost : e.lost) {
-    is_drained = is_drained && e.notes[static_cast<std::size_t>(lost.value())].empty();
+    is_drained = is_drained && !e.notes.contains(lost.value());
   }
   if (!is_drained) return;
   for (const NodeId lost : e.lost) {
@@ -133,18 +166,20 @@ void SimulatedNet::lose(NodeId node) {
   for (End& other : ends_) {
     if (!other.is_lost) other.lost.push_back(node);
   }
-  std::erase_if(flows_, [&](const auto& flow) {
-    return std::get<0>(flow.first) == node.value() || std::get<1>(flow.first) == node.value();
-  });
+  const auto is_of_it = [&](const FlowKey& key) {
+    return std::get<0>(key) == node.value() || std::get<1>(key) == node.value();
+  };
+  std::erase_if(flows_, [&](const auto& flow) { return is_of_it(flow.first); });
+  std::erase_if(movable_, is_of_it);
+  for (std::size_t other = 0; other < ends_.size(); ++other) {
+    if (!ends_[other].is_lost) tell_news(NodeId{static_cast<std::int32_t>(other)});
+  }
 }
 
 bool SimulatedNet::is_quiet() const {
   for (const End& e : ends_) {
     if (e.is_lost) continue;
-    if (!e.complete.empty()) return false;
-    for (const auto& notes : e.notes) {
-      if (!notes.empty()) return false;
-    }
+    if (!e.complete.empty() || !e.notes.empty()) return false;
   }
   return flows_.empty();
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -24,8 +25,12 @@ class SimulatedNet {
   struct Options {
     std::size_t window_bytes = 0;  ///< of each node; 0: they share no host memory
     bool is_one_host = false;
+    /// The host of each node; empty: all nodes are on one, or each on its own.
+    std::vector<std::int32_t> hosts{};
     bool reads = false;  ///< nodes of a host read each other's memory
     std::int64_t reads_max = std::numeric_limits<std::int64_t>::max();  ///< then it is refused
+    /// Called when poll() of a node has something to tell; may be null.
+    std::function<void(NodeId)> news{};
   };
   SimulatedNet(std::int32_t nodes, std::uint64_t seed, const Options& options);
 
@@ -38,6 +43,13 @@ class SimulatedNet {
   void allow_reads(std::int64_t count) { reads_left_ = count; }
   /// Nothing is under way.
   [[nodiscard]] bool is_quiet() const;
+  /// step() moves a piece.
+  [[nodiscard]] bool can_step() const { return !movable_.empty(); }
+  /// poll() of the node has something to tell, now or when it is asked again.
+  [[nodiscard]] bool has_news(NodeId node) const {
+    const End& e = ends_[static_cast<std::size_t>(node.value())];
+    return !e.senders.empty() || !e.complete.empty() || !e.lost.empty();
+  }
   /// Pieces whose sizes differed, or that were sent to nobody.
   [[nodiscard]] int defects() const { return defects_; }
 
@@ -51,6 +63,7 @@ class SimulatedNet {
   struct Flow {
     std::deque<Piece> sends;
     std::deque<Piece> receives;
+    bool is_movable = false;  ///< it is in movable_
   };
   using FlowKey = std::tuple<std::int32_t, std::int32_t, std::int32_t>;  ///< from, to, flow
   struct Completion {
@@ -59,8 +72,9 @@ class SimulatedNet {
   };
   struct End {
     explicit End(HostPages pages) : window(std::move(pages)) {}
-    std::vector<std::deque<std::vector<std::byte>>> notes;  ///< by sender
-    std::vector<std::vector<std::byte>> read;               ///< notes that were handed out
+    std::map<std::int32_t, std::deque<std::vector<std::byte>>> notes;  ///< by sender, who has some
+    std::vector<std::int32_t> senders;         ///< those of notes, in any order
+    std::vector<std::vector<std::byte>> read;  ///< notes that were handed out
     std::vector<Completion> complete;
     std::vector<NodeId> lost;
     bool is_lost = false;
@@ -69,13 +83,20 @@ class SimulatedNet {
 
   [[nodiscard]] End& end(NodeId node) { return ends_[static_cast<std::size_t>(node.value())]; }
   [[nodiscard]] std::size_t below(std::size_t bound) { return random_() % bound; }
+  [[nodiscard]] bool are_on_one_host(NodeId a, NodeId b) const;
   void poll(NodeId node, Wire::Events& events);
+  void add_note(NodeId from, NodeId to, std::vector<std::byte> note);
+  void add_piece(const FlowKey& key, bool is_send, const Piece& piece);
+  void tell_news(NodeId node) const {
+    if (options_.news) options_.news(node);
+  }
 
   Options options_;
   std::mt19937_64 random_;
   std::int64_t reads_left_;
   std::vector<End> ends_;
   std::map<FlowKey, Flow> flows_;
+  std::vector<FlowKey> movable_;  ///< both sides have posted a piece
   std::vector<std::unique_ptr<Wire>> wires_;
   int defects_ = 0;
 };

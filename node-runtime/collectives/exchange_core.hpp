@@ -1,0 +1,78 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "base/error.hpp"
+#include "node-runtime/collectives/call/exchange_plan.hpp"
+#include "node-runtime/collectives/exchange.hpp"
+#include "node-runtime/collectives/execution/operation.hpp"
+#include "node-runtime/collectives/group_core.hpp"
+
+namespace heddle::collectives {
+
+/// What all handles of an exchange share on one rank: begins its rounds, each an Operation, and
+/// tells the group what goes wrong.
+///
+/// Messages: an exchange has a channel of its own, so that no message of another one, or of the
+/// group's operations, can ever be taken for one of its own, in whichever order rounds begin.
+/// Within the channel a message is named by its sender, its number among those of the same pair,
+/// and the round modulo Operation::numbers_apart. A sender may be ahead by more rounds than that;
+/// messages of one name keep their order, and both sides send and receive them in the order of
+/// rounds, since a round begins when the one before is over. The seal, which has the round, would
+/// show if not.
+///
+/// Invariant: at most one operation is not over; it is `operation_`, of round `round_`.
+///
+/// Locks: mutex_ guards all members that change. While it is held no other lock is taken but that
+/// of Operation::is_over(), and nobody is called.
+///
+/// No deadlock: begin() waits for nobody. A round waits only for rounds of the same exchange and
+/// number on other ranks, and these for what check_schedules excludes a circle of.
+///
+/// Lives as long as a handle, or a round that is under way.
+class ExchangeCore final : public GroupRounds, public std::enable_shared_from_this<ExchangeCore> {
+ public:
+  /// Collective in order. `channel`: of this exchange only, the same on all members.
+  [[nodiscard]] static std::shared_ptr<ExchangeCore> make(std::shared_ptr<GroupCore> group,
+                                                          ExchangePlan plan, std::string name,
+                                                          p2p::ChannelId channel);
+
+  void begin();
+  void wait();
+  [[nodiscard]] bool done();
+  [[nodiscard]] ExchangeReport report();
+
+  void group_failed(const Error& why) override;
+  void ask_state(std::int64_t round, std::function<void(const std::string& state)> told) override;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  ExchangeCore(std::shared_ptr<GroupCore> group, ExchangePlan plan, std::string name);
+  void use(p2p::ChannelId channel);
+  void over(std::int64_t round, const Error* failure);
+  /// By who finds a round to be over, the last one or one before.
+  void found_over(std::int64_t round);
+  [[nodiscard]] std::shared_ptr<Operation> take_round();
+  [[nodiscard]] std::string describe(std::int64_t round) const;
+
+  const std::shared_ptr<GroupCore> group_;
+  const ExchangePlan plan_;
+  const std::string name_;
+  std::int32_t number_ = 0;  ///< in the group
+  GroupMessages messages_;
+  std::mutex mutex_;
+  std::int64_t round_ = 0;                ///< begun last
+  std::shared_ptr<Operation> operation_;  ///< of it; null when it has been found to be over
+  std::optional<Error> failure_;          ///< of it, then
+  Clock::time_point begun_;
+  double seconds_ = 0;  ///< of it; 0: was not found to be over
+};
+
+}  // namespace heddle::collectives
