@@ -48,25 +48,25 @@ inline constexpr bool is_bitwise =
 
 template <class T>
 struct ElementType {
-  using type = T;
+  using type = T;  // NOLINT(readability-identifier-naming)
 };
 
 /// Calls with the ElementType of an operation on a scalar; not where it has no meaning for that.
 template <class Operation, class Call>
 void with_element(Scalar scalar, const Call& call) {
-  const auto of_integer = [&]<class T>(ElementType<T> type) {
+  const auto of_integer = [&]<class T>(ElementType<T>) {
     // With the same bits for all signs: half as many kernels.
     if constexpr (is_with_index<Operation>) {
       call(ElementType<Indexed<T>>{});
     } else if constexpr (is_extremum<Operation>) {
-      call(type);
+      call(ElementType<T>{});
     } else {
       call(ElementType<std::make_unsigned_t<T>>{});
     }
   };
-  const auto of_real = [&]<class T>(ElementType<T> type) {
+  const auto of_real = [&]<class T>(ElementType<T>) {
     if constexpr (is_with_index<Operation>) call(ElementType<Indexed<T>>{});
-    if constexpr (is_extremum<Operation> || is_arithmetic<Operation>) call(type);
+    if constexpr (is_extremum<Operation> || is_arithmetic<Operation>) call(ElementType<T>{});
   };
   const auto of_complex = [&]<class Real>(ElementType<Real>) {
     if constexpr (is_arithmetic<Operation>) call(ElementType<Complex<Real>>{});

@@ -45,7 +45,9 @@ template <class T, class Functor>
                                                    const void* a, const void* b,
                                                    std::int64_t count) {
   // Where the output is an input, each element is read before it is written.
+#ifndef __clang__
 #pragma GCC ivdep
+#endif
   for (std::int64_t i = 0; i < count; ++i) {
     set_element<T>(output, i, functor(element_at<T>(a, i), element_at<T>(b, i)));
   }

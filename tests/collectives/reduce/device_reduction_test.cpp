@@ -61,11 +61,12 @@ class Arena {
 };
 
 struct Shape {
-  std::size_t inputs, outputs;
-  std::size_t count;
-  std::size_t distance, other_distance;  ///< of even and odd ones from a multiple of 16 bytes
-  std::size_t arenas;                    ///< of which inputs and outputs lie in the first so many
-  bool is_in_place;                      ///< output 0 is the last input
+  std::size_t inputs = 1, outputs = 1;
+  std::size_t count = 0;
+  std::size_t distance = 0,
+              other_distance = 0;  ///< of even and odd ones from a multiple of 16 bytes
+  std::size_t arenas = 1;          ///< of which inputs and outputs lie in the first so many
+  bool is_in_place = false;        ///< output 0 is the last input
   std::uint32_t blocks_max = 0;
 };
 
@@ -259,7 +260,7 @@ TEST_P(DeviceReductionTest, refuses_what_it_cannot_do_before_anything_is_queued)
 }
 
 TEST_P(DeviceReductionTest, needs_the_operation_only_while_it_is_called) {
-  std::vector<double> image(4 * 64);
+  std::vector<double> image(std::size_t{4} * 64);
   for (std::size_t i = 0; i < image.size(); ++i) image[i] = static_cast<double>(i % 7) - 2;
   std::vector<std::byte> bytes(image.size() * sizeof(double));
   std::memcpy(bytes.data(), image.data(), bytes.size());
@@ -284,7 +285,7 @@ TEST_P(DeviceReductionTest, needs_the_operation_only_while_it_is_called) {
   std::memcpy(c.data(), result.data() + 1024, 512);
   for (std::size_t i = 0; i < 16; ++i) {
     const Matrix2 wanted = MatrixProduct{}(a[i], b[i]);
-    EXPECT_EQ(std::memcmp(&c[i], &wanted, sizeof(wanted)), 0) << i;
+    EXPECT_EQ(std::memcmp(&c[i], &wanted, sizeof(wanted)), 0) << i;  // NOLINT(bugprone-*)
   }
 }
 

@@ -113,7 +113,7 @@ TEST(OwnOperation, of_large_elements_reduces_on_the_host) {
       },
       {.name = "large", .scalar = Scalar::uint32});
   EXPECT_EQ(plus.scalars_per_element(), 256);
-  std::vector<Large> inputs(3 * 5);
+  std::vector<Large> inputs(std::size_t{3} * 5);
   for (std::size_t k = 0; k < 15; ++k) inputs[k].at.fill(static_cast<std::uint32_t>(k));
   std::vector<Large> result(5);
   plus.reduce(Scalar::uint32, result.data(),

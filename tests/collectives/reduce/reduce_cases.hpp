@@ -44,7 +44,7 @@ bool same_value(const T& a, const T& b) {
   if constexpr (std::is_floating_point_v<T>) {
     if (std::isnan(a) && std::isnan(b)) return true;
   }
-  return std::memcmp(&a, &b, sizeof(T)) == 0;
+  return std::memcmp(&a, &b, sizeof(T)) == 0;  // NOLINT(bugprone-*): bits are wanted
 }
 template <class Real>
 bool same_value(const std::complex<Real>& a, const std::complex<Real>& b) {

@@ -76,8 +76,10 @@ class Memory {
  public:
   Memory(const ReduceCase& what, std::size_t inputs, std::size_t outputs, std::int64_t count,
          std::span<const std::size_t> distances)
-      : what_(what), inputs_(inputs), count_(static_cast<std::size_t>(count)) {
-    slot_bytes_ = (count_ * what.bytes + 64) / 16 * 16;
+      : what_(what),
+        inputs_(inputs),
+        count_(static_cast<std::size_t>(count)),
+        slot_bytes_((count_ * what.bytes + 64) / 16 * 16) {
     bytes_.assign((inputs + outputs) * slot_bytes_ + 16, std::byte{0x5a});
     const auto base = reinterpret_cast<std::uintptr_t>(bytes_.data());
     base_ = bytes_.data() + (16 - base % 16) % 16;
@@ -99,7 +101,7 @@ class Memory {
   const ReduceCase& what_;
   std::size_t inputs_;
   std::size_t count_;
-  std::size_t slot_bytes_ = 0;
+  std::size_t slot_bytes_;
   std::vector<std::byte> bytes_;
   std::byte* base_ = nullptr;
   std::vector<std::size_t> offsets_;
