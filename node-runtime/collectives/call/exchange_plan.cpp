@@ -235,7 +235,8 @@ std::int64_t set_slots(Task& task) {
   for (std::size_t s = 1; s < begins.size(); ++s) begins[s] += begins[s - 1];
   const std::int64_t bytes = begins.back();
   // Padding leaves with what it has: zeros.
-  task.own_slots = std::make_shared<std::byte[]>(static_cast<std::size_t>(bytes));  // NOLINT
+  const auto zeros = std::make_shared<std::byte[]>(static_cast<std::size_t>(bytes));  // NOLINT
+  task.own_slots = {zeros, zeros.get()};
   task.slots = task.own_slots.get();
   task.slot_begins = std::make_shared<const std::vector<std::int64_t>>(std::move(begins));
   return bytes;

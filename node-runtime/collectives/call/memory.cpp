@@ -7,15 +7,14 @@
 #include "node-runtime/transport/datatype/pack.hpp"
 
 namespace heddle::collectives {
-namespace {
 
-using Bytes = std::shared_ptr<std::byte>;
-
-Bytes host_bytes(std::int64_t bytes) {
+std::shared_ptr<std::byte> host_bytes(std::int64_t bytes) {
   const auto made = std::make_shared_for_overwrite<std::byte[]>(  // NOLINT(*-avoid-c-arrays)
       static_cast<std::size_t>(bytes));
   return {made, made.get()};
 }
+
+namespace {
 
 /// Done at once, by this thread.
 Chore on_host(std::function<void()> work) {

@@ -12,6 +12,9 @@
 
 namespace heddle::collectives {
 
+/// Host memory whose contents are unspecified.
+[[nodiscard]] std::shared_ptr<std::byte> host_bytes(std::int64_t bytes);
+
 /// The devices of a rank's node, as its calls need them. Threads: any.
 class RankDevices {
  public:

@@ -134,12 +134,8 @@ Planner::Planned Planner::plan(const Call& call, std::int64_t number, bool is_ga
     };
   }
   if (slot_bytes > 0) {
-    if (home.lane) {
-      task.own_slots = task.scratch(static_cast<std::int64_t>(slot_bytes));
-    } else {
-      const auto made = std::make_shared_for_overwrite<std::byte[]>(slot_bytes);  // NOLINT
-      task.own_slots = {made, made.get()};
-    }
+    task.own_slots = home.lane ? task.scratch(static_cast<std::int64_t>(slot_bytes))
+                               : host_bytes(static_cast<std::int64_t>(slot_bytes));
     task.slots = task.own_slots.get();
   }
   return planned;
@@ -215,6 +211,7 @@ void Planner::set_places(const Call& call, const ScheduleKey& key, const Wanted&
   }
   // The first rank has nothing before it.
   const bool gives_output = call.kind != CollectiveKind::exclusive_scan || own != 0;
+  task.memory = sides;
   task.input = sides->input.base();
   task.output = sides->output.base();
   if (wanted.is_gated || sides->input.needs_devices()) {

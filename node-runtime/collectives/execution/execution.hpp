@@ -88,6 +88,7 @@ struct Task {
   std::vector<Stage> after{};              ///< behind the steps
   std::function<void()> finish{};          ///< when all has been done; may be empty
   std::shared_ptr<std::byte> own_slots{};  ///< keeps the slots; null: the caller does
+  std::shared_ptr<const void> memory{};    ///< keeps input and output, where they are packed
   /// Where each slot begins, in bytes, if they are not alike; only with one fragment. Null: they
   /// are.
   std::shared_ptr<const std::vector<std::int64_t>> slot_begins{};
