@@ -191,7 +191,7 @@ class Group {
 
  private:
   [[nodiscard]] collectives::GroupCore& core() const;
-  [[nodiscard]] Collective begin(const collectives::Call& call) const;
+  [[nodiscard]] Collective begin(collectives::Call call) const;
 
   std::shared_ptr<collectives::GroupCore> core_;
 };

@@ -23,6 +23,16 @@ auto named(const Call& call, const Work& work) {
   }
 }
 
+/// What the call leaves open, but the fragment.
+void fill_in(Call& call, const CollectiveOptions& defaults) {
+  CollectiveOptions& options = call.options;
+  if (!options.order) options.order = defaults.order;
+  // Lists of buffers go from rank to rank: nothing is to be chosen.
+  const bool has_choice = !call.is_listed || call.kind == CollectiveKind::all_gather;
+  if (options.algorithm.empty() && has_choice) options.algorithm = defaults.algorithm;
+  if (options.algorithm.empty()) options.algorithm = "auto";
+}
+
 /// What a board reduces in the order of places.
 std::vector<std::int32_t> members_by_place(const Levels& levels) {
   std::vector<std::int32_t> members;
@@ -90,7 +100,12 @@ std::int64_t GroupCore::take_number(const Call& call) {
   return number;
 }
 
-GroupCore::Begun GroupCore::begin(const Call& call) {
+GroupCore::Begun GroupCore::begin(Call call) {
+  fill_in(call, options_.defaults);
+  // A fragment says nothing to messages that are not forwarded: the board does not ask.
+  if (call.options.fragment_bytes == 0) {
+    call.options.fragment_bytes = options_.defaults.fragment_bytes;
+  }
   const std::int64_t number = take_number(call);
   Begun begun;
   try {
@@ -115,12 +130,34 @@ GroupCore::Begun GroupCore::begin(const Call& call) {
     under_way_[number] = begun.operation;
   }
   begun.operation->begin();
+  if (options_.explanations != nullptr) {
+    begun.explain = [explanations = options_.explanations, call = std::move(call),
+                     choice = begun.choice](double seconds) {
+      explanations->add(call, choice.text(), choice, seconds);
+    };
+  }
   return begun;
 }
 
-void GroupCore::run(const Call& call) {
-  if (board_ == nullptr || !board_->takes(call)) return begin(call).operation->wait();
-  run_on_board(call);
+void GroupCore::run(Call call) {
+  fill_in(call, options_.defaults);
+  const bool is_for_board = board_ != nullptr && board_->takes(call);
+  if (options_.explanations == nullptr) {
+    return is_for_board ? run_on_board(call) : begin(std::move(call)).operation->wait();
+  }
+  const auto from = std::chrono::steady_clock::now();
+  const auto seconds = [from] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count();
+  };
+  if (is_for_board) {
+    run_on_board(call);
+    const double took = seconds();
+    options_.explanations->add(call, "at the board of the host", planner_.choose(call), took);
+    return;
+  }
+  const Begun begun = begin(std::move(call));
+  begun.operation->wait();
+  begun.explain(seconds());
 }
 
 void GroupCore::run_on_board(const Call& call) {

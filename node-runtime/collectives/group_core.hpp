@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -16,6 +17,7 @@
 #include "node-runtime/collectives/call/call.hpp"
 #include "node-runtime/collectives/call/plan.hpp"
 #include "node-runtime/collectives/execution/operation.hpp"
+#include "node-runtime/collectives/explanations.hpp"
 #include "node-runtime/collectives/host_board.hpp"
 #include "node-runtime/transport/user_messages.hpp"
 
@@ -50,6 +52,9 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
     /// Of a thread that waits at the board, before it sleeps: Board::Patience.
     std::int32_t looks = 0;
     std::int32_t yields = 0;
+    CollectiveOptions defaults{};  ///< of calls that do not say otherwise
+    /// Null: nothing is explained.
+    std::shared_ptr<Explanations> explanations{};
   };
   /// Collective in order: all members make the same groups.
   [[nodiscard]] static std::shared_ptr<GroupCore> make(std::weak_ptr<UserMessages> messages,
@@ -76,13 +81,15 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   struct Begun {
     std::shared_ptr<Operation> operation;
     CollectiveChoice choice;
+    /// To be called when it is over, with the time that it took; may be null.
+    std::function<void(double seconds)> explain;
   };
   /// Begins an operation. Throws Error(usage) for a call that makes no sense here, that another
   /// member has refused, and when operations_max are under way; what has made the group fail.
-  [[nodiscard]] Begun begin(const Call& call);
+  [[nodiscard]] Begun begin(Call call);
   /// Does one, and waits: small ones on the board, if there is one. Throws likewise, and what made
   /// it fail.
-  void run(const Call& call);
+  void run(Call call);
   /// Where all members are on one host and may map each other's memory, on all of them: from now on
   /// run() has a board. Collective, before other calls.
   void set_up_board();

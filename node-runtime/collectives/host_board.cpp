@@ -34,7 +34,7 @@ HostBoard::HostBoard(p2p::HostRegion memory, std::int32_t members, std::int32_t 
       board_(memory_.window(), members, own, std::move(patience)) {}
 
 bool HostBoard::takes(const Call& call) const {
-  if (call.is_listed || !call.counts.empty() || call.options.algorithm != "auto" ||
+  if (call.is_listed || !call.counts.empty() || call.options.chooses_algorithm() ||
       call.options.fragment_bytes > 0) {
     return false;
   }

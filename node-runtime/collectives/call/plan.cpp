@@ -36,6 +36,11 @@ bool is_exact(const Call& call) {
   return call.operation.is_exact(scalar_of(one, call));
 }
 
+/// Between the two ranks that know how much it is.
+bool is_direct(const Call& call) {
+  return call.is_listed && call.kind != CollectiveKind::all_gather;
+}
+
 }  // namespace
 
 std::uint64_t seal_of(const Call& call, std::int64_t number) {
@@ -62,13 +67,11 @@ Planner::Planner(Rank own, Places places, const CollectiveRates& rates)
       values_{values_sent(levels_, Order::ranks), values_sent(levels_, Order::places)},
       rates_(rates) {}
 
-Planner::Planned Planner::plan(const Call& call, std::int64_t number) {
-  const std::int32_t ranks = places_.size();
-  const bool is_direct = call.is_listed && call.kind != CollectiveKind::all_gather;
+CollectiveQuery Planner::query_of(const Call& call) const {
   CollectiveQuery query;
   query.kind = call.kind;
-  query.ranks = ranks;
-  query.sizes = (is_direct ? direct_ : levels_).largest();
+  query.ranks = places_.size();
+  query.sizes = (is_direct(call) ? direct_ : levels_).largest();
   query.is_known = !call.is_listed && call.counts.empty();
   const Elements* const one = !call.inputs.empty()    ? call.inputs.data()
                               : !call.outputs.empty() ? call.outputs.data()
@@ -77,17 +80,29 @@ Planner::Planned Planner::plan(const Call& call, std::int64_t number) {
   if (query.is_known && one != nullptr) {
     query.bytes = static_cast<double>(one->count) * static_cast<double>(one->type.size());
   }
+  return query;
+}
+
+CollectiveChoice Planner::choose(const Call& call) const {
+  return choose(call, query_of(call));
+}
+
+CollectiveChoice Planner::choose(const Call& call, const CollectiveQuery& query) const {
   CollectiveOverrides overrides = overrides_of(call.options.algorithm);
   if (call.options.fragment_bytes > 0) overrides.fragment_bytes = call.options.fragment_bytes;
-
   OrderQuery order;
   if (call.may_reorder()) order = {call.order(), is_exact(call), &values_};
-  Planned planned{{}, choose_in_order(query, rates_, overrides, order)};
+  return choose_in_order(query, rates_, overrides, order);
+}
+
+Planner::Planned Planner::plan(const Call& call, std::int64_t number) {
+  const CollectiveQuery query = query_of(call);
+  Planned planned{{}, choose(call, query)};
   CollectiveChoice& choice = planned.choice;
   const Key key{call.kind,         call.is_rooted() ? call.root : 0,
                 choice.trees,      choice.all_reduce,
                 choice.all_to_all, choice.order,
-                is_direct};
+                is_direct(call)};
   Task& task = planned.task;
   task.schedule = schedule_of(key);
   task.operation = call.operation;

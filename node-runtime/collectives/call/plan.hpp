@@ -37,6 +37,9 @@ class Planner {
   /// Throws Error(usage) for an algorithm that there is not.
   [[nodiscard]] Planned plan(const Call& call, std::int64_t number);
 
+  /// What plan() chooses for a call that has been checked; throws likewise.
+  [[nodiscard]] CollectiveChoice choose(const Call& call) const;
+
   [[nodiscard]] const CollectiveRates& rates() const { return rates_; }
   /// Before the first call.
   void set_rates(const CollectiveRates& rates) { rates_ = rates; }
@@ -57,6 +60,8 @@ class Planner {
     friend auto operator<=>(const Key&, const Key&) = default;
   };
 
+  [[nodiscard]] CollectiveQuery query_of(const Call& call) const;
+  [[nodiscard]] CollectiveChoice choose(const Call& call, const CollectiveQuery& query) const;
   [[nodiscard]] std::shared_ptr<const CompiledSchedule> schedule_of(const Key& key);
   [[nodiscard]] Schedule make(const Key& key) const;
   void set_places(const Call& call, const Key& key, Task& task);
