@@ -133,7 +133,8 @@ std::shared_ptr<GroupCore> make_member(GroupCore& parent, const Wish& own,
       parent.options().looks,
       parent.options().yields,
       parent.options().defaults,
-      parent.options().explanations};
+      parent.options().explanations,
+      parent.options().is_driven};
   for (const Rank r : members) {
     if (r.value() == parent.rank()) {
       options.own = Rank{static_cast<std::int32_t>(options.nodes.size())};

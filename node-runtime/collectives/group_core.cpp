@@ -65,6 +65,7 @@ GroupCore::GroupCore(std::weak_ptr<UserMessages> messages, Options options)
   own_.over = [this](std::int64_t number, const Error* failure) { over(number, failure); };
   own_.quiet = [this](std::int64_t number, const std::string& step) { quiet(number, step); };
   own_.patience = options_.patience;
+  if (options_.is_driven) own_.drive = [this] { user_messages()->drive(); };
   user_messages()->count_group(1);
 }
 
@@ -203,7 +204,7 @@ void GroupCore::run_on_board(const Call& call) {
 Error GroupCore::what_it_was(std::int64_t number) {
   {
     std::unique_lock lock(mutex_);
-    if (news_.wait_for(lock, misfit_patience, [this] { return failure_.has_value(); })) {
+    if (wait_for_news(lock, misfit_patience, [this] { return failure_.has_value(); })) {
       return own_copy(*failure_);
     }
   }
@@ -212,8 +213,21 @@ Error GroupCore::what_it_was(std::int64_t number) {
   return own_copy(*failure_);
 }
 
+bool GroupCore::wait_for_news(std::unique_lock<std::mutex>& lock, std::chrono::milliseconds most,
+                              const std::function<bool()>& is_there) {
+  if (!options_.is_driven) return news_.wait_for(lock, most, is_there);
+  const auto end = std::chrono::steady_clock::now() + most;
+  while (!is_there() && std::chrono::steady_clock::now() < end) {
+    lock.unlock();
+    user_messages()->drive();
+    lock.lock();
+  }
+  return is_there();
+}
+
 /// By the thread that waits at the board, now and then: throws when the group has failed.
 void GroupCore::look_from_board() {
+  if (options_.is_driven) user_messages()->drive();
   {
     const std::scoped_lock lock(mutex_);
     if (failure_) throw own_copy(*failure_);
@@ -411,8 +425,9 @@ void GroupCore::quiet(std::int64_t number, const std::string& step) {
   {
     std::unique_lock lock(mutex_);
     if (failure_) return;
-    news_.wait_for(lock, answers_within,
-                   [&] { return std::cmp_equal(states_.size() + 1, size()); });
+    static_cast<void>(wait_for_news(lock, answers_within,
+                                    [&] { return std::cmp_equal(states_.size() + 1, size()); }));
+    if (failure_) return;
     states_[rank()] = fmt::format("is in it and waits: {}", step);
     for (std::int32_t r = 0; r < size(); ++r) {
       const auto found = states_.find(r);

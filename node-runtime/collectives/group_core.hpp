@@ -55,6 +55,8 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
     CollectiveOptions defaults{};  ///< of calls that do not say otherwise
     /// Null: nothing is explained.
     std::shared_ptr<Explanations> explanations{};
+    /// No thread moves messages: who waits does (UserMessages::drive()).
+    bool is_driven = false;
   };
   /// Collective in order: all members make the same groups.
   [[nodiscard]] static std::shared_ptr<GroupCore> make(std::weak_ptr<UserMessages> messages,
@@ -127,6 +129,10 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   void run_on_board(const Call& call);
   void look_from_board();
   [[nodiscard]] Error what_it_was(std::int64_t number);
+  /// With the lock, until `is_there()` or for `most`; whether it is there.
+  [[nodiscard]] bool wait_for_news(std::unique_lock<std::mutex>& lock,
+                                   std::chrono::milliseconds most,
+                                   const std::function<bool()>& is_there);
   /// A call that was made.
   struct Called {
     std::int64_t number;

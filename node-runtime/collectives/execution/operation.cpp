@@ -56,9 +56,9 @@ void Operation::wait() {
     if (is_over()) break;
     if (messages_->drive) {
       messages_->drive();
-      continue;
+    } else {
+      bell_.wait(ticket, look_us);
     }
-    bell_.wait(ticket, look_us);
     if (bell_.ticket() != ticket) {
       last = Clock::now();
       continue;
