@@ -93,10 +93,6 @@ std::shared_ptr<GroupCore> Node::Parts::make_world() {
   options.patience =
       std::chrono::milliseconds(static_cast<std::int64_t>(1000 * config.runtime.watchdog_seconds));
   options.defaults = default_options(config.runtime.collectives);
-  if (config.runtime.collectives.explain && facts.rank == 0) {
-    options.explanations = std::make_shared<collectives::Explanations>(
-        [](const std::string& text) { fmt::print(stderr, "heddle: {}\n", text); });
-  }
   messages->take_channels(options.channel.value() + 1);
   auto core = GroupCore::make(messages, std::move(options));
   // Algorithms are chosen by node 0's rates: all nodes must choose alike.
@@ -104,6 +100,10 @@ std::shared_ptr<GroupCore> Node::Parts::make_world() {
   Group(core).broadcast({&rates, sizeof rates}, 0, {.name = "rates of the group of all nodes"});
   core->set_rates(rates);
   core->set_up_board();
+  if (config.runtime.collectives.explain && facts.rank == 0) {
+    core->set_explanations(std::make_shared<collectives::Explanations>(
+        [](const std::string& text) { fmt::print(stderr, "heddle: {}\n", text); }));
+  }
   return core;
 }
 

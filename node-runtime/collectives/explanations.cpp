@@ -25,8 +25,10 @@ void Explanations::add(const Call& call, const std::string& how, const Collectiv
   const std::string kind = summary.describe();
   const std::scoped_lock lock(mutex_);
   if (kinds_.size() >= kinds_max || !kinds_.insert(kind).second) return;
-  print_(fmt::format("{}: {}, in the order of {}, took {:.1f} us; predicted {}", kind, how,
-                     name_of(choice.order), 1e6 * seconds, describe(choice)));
+  const std::string order =
+      call.may_reorder() ? fmt::format(", in the order of {}", name_of(choice.order)) : "";
+  print_(fmt::format("{}: {}{}, took {:.1f} us; predicted {}", kind, how, order, 1e6 * seconds,
+                     describe(choice)));
 }
 
 }  // namespace heddle::collectives

@@ -73,6 +73,7 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   [[nodiscard]] const Planner& planner() const { return planner_; }
   /// Between calls of the first thread.
   void set_rates(const CollectiveRates& rates) { planner_.set_rates(rates); }
+  void set_explanations(std::shared_ptr<Explanations> to) { options_.explanations = std::move(to); }
   [[nodiscard]] std::shared_ptr<UserMessages> user_messages() const;
 
   /// Groups of a node that there may be.
