@@ -43,6 +43,8 @@ struct Case : CollectiveCase {
   std::string algorithm;
   double predicted_us = 0;
   std::vector<std::string> others;
+  double ranks_us = 0;  ///< predicted in each order; 0: it is no reduction
+  double places_us = 0;
   bool is_right = true;
 };
 
@@ -130,6 +132,9 @@ class CollectivesBench {
   void measure(Case& one, const Group& group) {
     CollectiveOptions options;
     options.algorithm = options_.algorithm;
+    if (!options_.order.empty()) {
+      options.order = options_.order == name_of(Order::places) ? Order::places : Order::ranks;
+    }
     options.fragment_bytes = options_.fragment_bytes;
     const auto in = [&](std::int64_t count) {
       return Outgoing{buffers_.input.data(), count, type_of(one)};
@@ -167,6 +172,8 @@ class CollectivesBench {
     one.algorithm = report.algorithm;
     one.predicted_us = report.predicted_s * 1e6;
     one.others = report.others;
+    one.ranks_us = report.predicted_ranks_s * 1e6;
+    one.places_us = report.predicted_places_s * 1e6;
   }
 
   /// What is chosen beside the board: the operation begun once more.
@@ -318,6 +325,10 @@ std::string table(const std::vector<Case>& cases, int ranks, bool explains) {
     if (!explains) continue;
     out += fmt::format("{:<15} {:>10} {:>10.2f}  predicted beside the board: {}\n", "", "",
                        one.predicted_us, one.algorithm);
+    if (one.ranks_us > 0) {
+      out += fmt::format("{:>39} in the order of ranks {:.2f} us, of places {:.2f} us\n", "",
+                         one.ranks_us, one.places_us);
+    }
     for (const std::string& other : one.others) out += fmt::format("{:>39} {}\n", "not", other);
   }
   return out;

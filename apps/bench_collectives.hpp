@@ -26,7 +26,8 @@ struct BenchCollectivesOptions {
   std::vector<std::string> operations;  ///< empty: all
   std::int64_t bytes_min = 8;
   std::int64_t bytes_max = std::int64_t{16} << 20U;
-  std::string algorithm = "auto";
+  std::string algorithm;  ///< empty: as configured
+  std::string order;      ///< of reductions: ranks, places; empty: as configured
   std::int64_t fragment_bytes = 0;
   bool triangles = false;  ///< lower triangles of square matrices instead of contiguous elements
   bool explains = false;

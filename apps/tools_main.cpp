@@ -126,8 +126,9 @@ void add_bench_collectives(CLI::App& bench, BenchCollectivesOptions& o, Work& wo
   command->add_option("--bytes-max", o.bytes_max, "of the largest")
       ->check(option_checks::whole(8, std::int64_t{1} << 30U))
       ->capture_default_str();
-  command->add_option("--algorithm", o.algorithm, "as CollectiveOptions::algorithm has it")
-      ->capture_default_str();
+  command->add_option("--algorithm", o.algorithm, "as CollectiveOptions::algorithm has it");
+  command->add_option("--order", o.order, "of reductions: ranks or places")
+      ->check(CLI::IsMember({"ranks", "places"}));
   command->add_option("--fragment", o.fragment_bytes, "bytes of a fragment; 0: chosen")
       ->check(option_checks::whole(0));
   command->add_flag("--triangles", o.triangles, "lower triangles instead of contiguous elements");

@@ -22,6 +22,19 @@ enum class Priorities : std::uint8_t { program, fifo, reverse, random, path };
 enum class Placement : std::uint8_t { fixed, dynamic };  ///< `fixed` is "static", a keyword of C++
 enum class Wait : std::uint8_t { adaptive, spin, park };
 enum class MessagePath : std::uint8_t { message, shared, get, put, ring };
+enum class ReductionOrder : std::uint8_t { ranks, places };
+enum class CollectiveAlgorithm : std::uint8_t {
+  flat,
+  chain,
+  binary,
+  binomial,
+  split_binary,
+  reduce_broadcast,
+  scatter_gather,
+  pairwise,
+  leaders,
+  bruck
+};
 enum class LogLevel : std::uint8_t { off, error, warning, info, debug, trace };
 
 struct Grid {
@@ -58,6 +71,14 @@ struct Messages {
   std::optional<std::uint64_t> device_memory;
 };
 
+/// Operations of groups of nodes, where a call does not say otherwise.
+struct Collectives {
+  ReductionOrder order = ReductionOrder::ranks;
+  std::optional<CollectiveAlgorithm> algorithm;
+  std::optional<std::uint64_t> fragment;  ///< bytes; pieces in which messages are forwarded
+  bool explain = false;                   ///< node 0 says what was chosen, and why
+};
+
 struct Runtime {
   std::optional<std::int64_t> cpu_workers;  ///< per node
   Devices devices;
@@ -65,6 +86,7 @@ struct Runtime {
   std::optional<Placement> placement = Placement::fixed;  ///< of tasks; nothing: auto
   Priorities priorities = Priorities::program;
   Messages messages;
+  Collectives collectives;
   double watchdog_seconds = 60;
   double silence_seconds = 8;
   Wait wait = Wait::adaptive;

@@ -18,6 +18,8 @@ constexpr std::int64_t extent_max = 1'000'000'000;  // keeps 8 n^2 bytes below 2
 constexpr std::int64_t any_integer = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t device_bytes_min = 256;
 constexpr std::int64_t device_bytes_max = std::int64_t{64} << 40;
+constexpr std::int64_t fragment_bytes_min = 256;
+constexpr std::int64_t fragment_bytes_max = std::int64_t{1} << 40;
 constexpr double any_number = std::numeric_limits<double>::infinity();
 
 constexpr std::array<std::string_view, 2> matrix_files{".npy", ".mtx"};
@@ -387,6 +389,23 @@ constexpr auto node_options() {
                            "memory of each device for a program's own messages; auto: none",
                            [](auto& c) -> auto& { return c.runtime.messages.device_memory; }),
                        device_bytes_min, device_bytes_max)),
+      group("runtime.collectives", "operations of groups of nodes"),
+      leaf(
+          "runtime.collectives.order", Kind::choice,
+          "of reductions. ranks: the same bits wherever nodes are; places: within hosts first",
+          [](auto& c) -> auto& { return c.runtime.collectives.order; }),
+      with_auto(leaf(
+          "runtime.collectives.algorithm", Kind::choice, "for operations that have such a one",
+          [](auto& c) -> auto& { return c.runtime.collectives.algorithm; })),
+      with_auto(within(leaf(
+                           "runtime.collectives.fragment", Kind::size,
+                           "pieces in which long messages are forwarded",
+                           [](auto& c) -> auto& { return c.runtime.collectives.fragment; }),
+                       fragment_bytes_min, fragment_bytes_max)),
+      leaf(
+          "runtime.collectives.explain", Kind::boolean,
+          "node 0 prints how each kind of operation was done, and why",
+          [](auto& c) -> auto& { return c.runtime.collectives.explain; }),
       at_least(leaf(
                    "runtime.watchdog_seconds", Kind::number,
                    "end a run that makes no progress for this long",

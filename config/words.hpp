@@ -44,6 +44,12 @@ template <>
 inline constexpr std::array<std::string_view, 5> words<MessagePath>{"message", "shared", "get",
                                                                     "put", "ring"};
 template <>
+inline constexpr std::array<std::string_view, 2> words<ReductionOrder>{"ranks", "places"};
+template <>
+inline constexpr std::array<std::string_view, 10> words<CollectiveAlgorithm>{
+    "flat",           "chain",    "binary",  "binomial", "split_binary", "reduce_broadcast",
+    "scatter_gather", "pairwise", "leaders", "bruck"};
+template <>
 inline constexpr std::array<std::string_view, 6> words<LogLevel>{"off",  "error", "warning",
                                                                  "info", "debug", "trace"};
 }  // namespace detail

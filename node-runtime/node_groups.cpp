@@ -2,11 +2,14 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdio>
+#include <fmt/core.h>
 #include <limits>
 #include <map>
 #include <tuple>
 #include <utility>
 
+#include "config/words.hpp"
 #include "node-runtime/collectives/group.hpp"
 #include "node-runtime/collectives/group_core.hpp"
 #include "node-runtime/node_parts.hpp"
@@ -66,6 +69,15 @@ std::pair<std::int32_t, std::int32_t> patience_of(config::Wait wait, bool is_ove
   return {is_oversubscribed ? 400 : 4000, 1000};
 }
 
+/// What calls take that do not say otherwise.
+CollectiveOptions default_options(const config::Collectives& wanted) {
+  CollectiveOptions defaults;
+  defaults.order = wanted.order == config::ReductionOrder::places ? Order::places : Order::ranks;
+  if (wanted.algorithm) defaults.algorithm = name_of(*wanted.algorithm);
+  defaults.fragment_bytes = static_cast<std::int64_t>(wanted.fragment.value_or(0));
+  return defaults;
+}
+
 }  // namespace
 
 std::shared_ptr<GroupCore> Node::Parts::make_world() {
@@ -80,6 +92,7 @@ std::shared_ptr<GroupCore> Node::Parts::make_world() {
   for (std::int32_t r = 0; r < facts.nodes; ++r) options.nodes.emplace_back(r);
   options.patience =
       std::chrono::milliseconds(static_cast<std::int64_t>(1000 * config.runtime.watchdog_seconds));
+  options.defaults = default_options(config.runtime.collectives);
   messages->take_channels(options.channel.value() + 1);
   auto core = GroupCore::make(messages, std::move(options));
   // Algorithms are chosen by node 0's rates: all nodes must choose alike.
@@ -91,6 +104,10 @@ std::shared_ptr<GroupCore> Node::Parts::make_world() {
                          {.name = "devices of the group of all nodes"});
   if (has_devices != 0) core->set_have_devices();
   core->set_up_board();
+  if (config.runtime.collectives.explain && facts.rank == 0) {
+    core->set_explanations(std::make_shared<collectives::Explanations>(
+        [](const std::string& text) { fmt::print(stderr, "heddle: {}\n", text); }));
+  }
   return core;
 }
 

@@ -20,9 +20,10 @@ using enum KeyUse;
 
 constexpr std::string_view size_only = "only the size of a matrix counts";
 constexpr std::string_view factorization_only = "only the factorization is simulated";
+constexpr std::string_view no_collectives = "a factorization has no operations of groups";
 constexpr std::string_view output_only = "it is about what a command writes";
 
-constexpr std::array<ConfigurationKey, 47> keys{
+constexpr std::array<ConfigurationKey, 51> keys{
     {{"problem.factorization", modelled, {}},
      {"problem.matrix.file", neutral, size_only},
      {"problem.matrix.generate", neutral, size_only},
@@ -64,6 +65,10 @@ constexpr std::array<ConfigurationKey, 47> keys{
       "the times of messages are measured, not modelled by path"},
      {"runtime.messages.explain", neutral, output_only},
      {"runtime.messages.device_memory", neutral, "it is memory that no task uses"},
+     {"runtime.collectives.order", neutral, no_collectives},
+     {"runtime.collectives.algorithm", neutral, no_collectives},
+     {"runtime.collectives.fragment", neutral, no_collectives},
+     {"runtime.collectives.explain", neutral, output_only},
      {"runtime.watchdog_seconds", neutral, "it ends runs that make no progress"},
      {"runtime.silence_seconds", neutral, "it ends runs that have lost a node"},
      {"runtime.wait", measured, "the times to wake a thread are measured, not modelled"},

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <fmt/core.h>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -26,13 +27,18 @@ using Clock = std::chrono::steady_clock;
 struct Collective::State {
   std::shared_ptr<collectives::Operation> operation;
   collectives::CollectiveChoice choice;
+  std::function<void(double seconds)> explain;  ///< may be null
   Clock::time_point begun = Clock::now();
   std::mutex mutex;
   double seconds = 0;  ///< under the mutex; 0: was not found to be over
 
   void ended() {
-    const std::scoped_lock lock(mutex);
-    if (seconds == 0) seconds = std::chrono::duration<double>(Clock::now() - begun).count();
+    {
+      const std::scoped_lock lock(mutex);
+      if (seconds > 0) return;
+      seconds = std::chrono::duration<double>(Clock::now() - begun).count();
+    }
+    if (explain) explain(seconds);
   }
 };
 
@@ -127,7 +133,9 @@ std::shared_ptr<GroupCore> make_member(GroupCore& parent, const Wish& own,
       parent.options().looks,
       parent.options().yields,
       parent.options().waiting,
-      parent.options().have_devices};
+      parent.options().have_devices,
+      parent.options().defaults,
+      parent.options().explanations};
   for (const Rank r : members) {
     if (r.value() == parent.rank()) {
       options.own = Rank{static_cast<std::int32_t>(options.nodes.size())};
@@ -191,16 +199,17 @@ Group Group::subset(std::span<const int> ranks) const {
   }
 }
 
-Collective Group::begin(const Call& call) const {
-  GroupCore::Begun begun = core().begin(call);
+Collective Group::begin(Call call) const {
+  GroupCore::Begun begun = core().begin(std::move(call));
   auto state = std::make_shared<Collective::State>();
   state->operation = std::move(begun.operation);
   state->choice = std::move(begun.choice);
+  state->explain = std::move(begun.explain);
   return Collective(std::move(state));
 }
 
-void Group::begin_on(const Call& call, Stream& stream) const {
-  static_cast<void>(core().begin(call, &stream));
+void Group::begin_on(Call call, Stream& stream) const {
+  static_cast<void>(core().begin(std::move(call), &stream));
 }
 
 void Group::release(const void* memory) const {

@@ -253,8 +253,8 @@ class Group {
 
  private:
   [[nodiscard]] collectives::GroupCore& core() const;
-  [[nodiscard]] Collective begin(const collectives::Call& call) const;
-  void begin_on(const collectives::Call& call, Stream& stream) const;
+  [[nodiscard]] Collective begin(collectives::Call call) const;
+  void begin_on(collectives::Call call, Stream& stream) const;
 
   std::shared_ptr<collectives::GroupCore> core_;
 };

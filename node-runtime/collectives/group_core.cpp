@@ -22,6 +22,16 @@ auto named(const Call& call, const Work& work) {
   }
 }
 
+/// What the call leaves open, but the fragment.
+void fill_in(Call& call, const CollectiveOptions& defaults) {
+  CollectiveOptions& options = call.options;
+  if (!options.order) options.order = defaults.order;
+  // Lists of buffers go from rank to rank: nothing is to be chosen.
+  const bool has_choice = !call.is_listed || call.kind == CollectiveKind::all_gather;
+  if (options.algorithm.empty() && has_choice) options.algorithm = defaults.algorithm;
+  if (options.algorithm.empty()) options.algorithm = "auto";
+}
+
 /// What a board reduces in the order of places.
 std::vector<std::int32_t> members_by_place(const Levels& levels) {
   std::vector<std::int32_t> members;
@@ -43,6 +53,11 @@ GroupCore::GroupCore(std::weak_ptr<UserMessages> messages, Options options)
     : options_(std::move(options)),
       devices_(std::move(messages)),
       planner_(options_.own, options_.places, options_.rates, &devices_) {
+  if (!options_.waiting.drive && user_messages()->is_driven()) {
+    options_.waiting.drive = [weak = std::weak_ptr(user_messages())] {
+      if (const auto alive = weak.lock()) alive->drive();
+    };
+  }
   own_.nodes = options_.nodes;
   own_.send = [this](const p2p::Outgoing& message, NodeId to, std::int32_t tag, p2p::OnEnd on_end) {
     return user_messages()->send(message, to, tag, options_.channel, std::move(on_end));
@@ -62,9 +77,6 @@ GroupCore::GroupCore(std::weak_ptr<UserMessages> messages, Options options)
   own_.quiet = [this](std::int64_t number, const std::string& step) { quiet(number, step); };
   own_.patience = options_.patience;
   own_.waiting = options_.waiting;
-  if (!own_.waiting.drive && user_messages()->is_driven()) {
-    own_.waiting.drive = [this] { user_messages()->drive(); };
-  }
   user_messages()->count_group(1);
 }
 
@@ -109,7 +121,12 @@ std::optional<p2p::LaneId> GroupCore::lane_for(const Call& call, const Stream* s
   return lane;
 }
 
-GroupCore::Begun GroupCore::begin(const Call& call, Stream* stream) {
+GroupCore::Begun GroupCore::begin(Call call, Stream* stream) {
+  fill_in(call, options_.defaults);
+  // A fragment says nothing to messages that are not forwarded: the board does not ask.
+  if (call.options.fragment_bytes == 0) {
+    call.options.fragment_bytes = options_.defaults.fragment_bytes;
+  }
   const std::int64_t number = take_number(call);
   Begun begun;
   try {
@@ -152,12 +169,34 @@ GroupCore::Begun GroupCore::begin(const Call& call, Stream* stream) {
   begun.operation->begin();
   // Where no thread moves messages the caller does, until its stream can go on.
   if (stream != nullptr && user_messages()->is_driven()) begun.operation->wait();
+  if (options_.explanations != nullptr) {
+    begun.explain = [explanations = options_.explanations, call = std::move(call),
+                     choice = begun.choice](double seconds) {
+      explanations->add(call, choice.text(), choice, seconds);
+    };
+  }
   return begun;
 }
 
-void GroupCore::run(const Call& call) {
-  if (board_ == nullptr || !board_->takes(call)) return begin(call).operation->wait();
-  run_on_board(call);
+void GroupCore::run(Call call) {
+  fill_in(call, options_.defaults);
+  const bool is_for_board = board_ != nullptr && board_->takes(call);
+  if (options_.explanations == nullptr) {
+    return is_for_board ? run_on_board(call) : begin(std::move(call)).operation->wait();
+  }
+  const auto from = std::chrono::steady_clock::now();
+  const auto seconds = [from] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count();
+  };
+  if (is_for_board) {
+    run_on_board(call);
+    const double took = seconds();
+    options_.explanations->add(call, "at the board of the host", planner_.choose(call), took);
+    return;
+  }
+  const Begun begun = begin(std::move(call));
+  begun.operation->wait();
+  begun.explain(seconds());
 }
 
 void GroupCore::run_on_board(const Call& call) {

@@ -18,6 +18,7 @@
 #include "node-runtime/collectives/call/call.hpp"
 #include "node-runtime/collectives/call/plan.hpp"
 #include "node-runtime/collectives/execution/operation.hpp"
+#include "node-runtime/collectives/explanations.hpp"
 #include "node-runtime/collectives/host_board.hpp"
 #include "node-runtime/collectives/node_devices.hpp"
 #include "node-runtime/collectives/waiting_streams.hpp"
@@ -78,7 +79,10 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
     std::int32_t looks = 0;
     std::int32_t yields = 0;
     Waiting waiting{};
-    bool have_devices = false;  ///< all nodes, for memory of messages
+    bool have_devices = false;     ///< all nodes, for memory of messages
+    CollectiveOptions defaults{};  ///< of calls that do not say otherwise
+    /// Null: nothing is explained.
+    std::shared_ptr<Explanations> explanations{};
   };
   /// Collective in order: all members make the same groups.
   [[nodiscard]] static std::shared_ptr<GroupCore> make(std::weak_ptr<UserMessages> messages,
@@ -99,6 +103,7 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   void set_rates(const CollectiveRates& rates) { planner_.set_rates(rates); }
   /// Throws Error(usage) when the node has ended.
   [[nodiscard]] std::shared_ptr<UserMessages> user_messages() const { return devices_.messages(); }
+  void set_explanations(std::shared_ptr<Explanations> to) { options_.explanations = std::move(to); }
 
   /// Groups of a node that there may be.
   static constexpr std::int32_t groups_max = 256;
@@ -108,16 +113,18 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   struct Begun {
     std::shared_ptr<Operation> operation;
     CollectiveChoice choice;
+    /// To be called when it is over, with the time that it took; may be null.
+    std::function<void(double seconds)> explain;
   };
   /// Begins an operation. Throws Error(usage) for a call that makes no sense here, that another
   /// member has refused, and when operations_max are under way; what has made the group fail.
   /// On a `stream`: it begins behind what the stream has queued, and what is queued from now on
   /// waits for it; throws Error(usage), too, for a stream of no device of this node's, and for an
   /// operation without a form for it.
-  [[nodiscard]] Begun begin(const Call& call, Stream* stream = nullptr);
+  [[nodiscard]] Begun begin(Call call, Stream* stream = nullptr);
   /// Does one, and waits: small ones on the board, if there is one. Throws likewise, and what made
   /// it fail.
-  void run(const Call& call);
+  void run(Call call);
   /// Where all members are on one host and may map each other's memory, on all of them: from now on
   /// run() has a board. Collective, before other calls.
   void set_up_board();

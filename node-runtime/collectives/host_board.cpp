@@ -44,7 +44,7 @@ void HostBoard::take_back(const CallMemory& memory) const {
 }
 
 bool HostBoard::takes(const Call& call) const {
-  if (call.is_listed || !call.counts.empty() || call.options.algorithm != "auto" ||
+  if (call.is_listed || !call.counts.empty() || call.options.chooses_algorithm() ||
       call.options.fragment_bytes > 0) {
     return false;
   }

@@ -32,13 +32,15 @@ struct CollectiveOptions {
   std::optional<Order> order{};
   /// "auto", a tree at all levels ("flat", "chain", "binary", "binomial", "split_binary"), a way of
   /// all_reduce ("reduce_broadcast", "scatter_gather") or of all_to_all ("pairwise", "leaders",
-  /// "bruck"); or "direct": each device of the host that has memory of a rank does a share
-  /// for all, by reading and writing the memory of all ranks.
-  std::string algorithm = "auto";
-  /// Pieces in which a message is forwarded; 0: chosen.
+  /// "bruck"); or "direct": each device of the host that has memory of a rank does a share for all,
+  /// by reading and writing the memory of all ranks. Empty: runtime.collectives.
+  std::string algorithm{};
+  /// Pieces in which a message is forwarded; 0: runtime.collectives.
   std::int64_t fragment_bytes = 0;
   /// In messages; empty: what the operation is.
   std::string name{};
+
+  [[nodiscard]] bool chooses_algorithm() const { return !algorithm.empty() && algorithm != "auto"; }
 };
 
 }  // namespace heddle

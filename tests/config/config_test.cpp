@@ -32,6 +32,7 @@ runtime:
   window: 1000
   placement: dynamic
   messages: {path: ring, explain: true}
+  collectives: {order: places, algorithm: chain, fragment: 64KiB, explain: true}
   watchdog_seconds: 2.5
   wait: park
 machine: m.json
@@ -100,6 +101,10 @@ TEST(Config, ReadsEveryKey) {
   EXPECT_EQ(config.runtime.placement, Placement::dynamic);
   EXPECT_EQ(config.runtime.messages.path, MessagePath::ring);
   EXPECT_TRUE(config.runtime.messages.explain);
+  EXPECT_EQ(config.runtime.collectives.order, ReductionOrder::places);
+  EXPECT_EQ(config.runtime.collectives.algorithm, CollectiveAlgorithm::chain);
+  EXPECT_EQ(config.runtime.collectives.fragment, 65536U);
+  EXPECT_TRUE(config.runtime.collectives.explain);
   EXPECT_EQ(config.runtime.watchdog_seconds, 2.5);
   EXPECT_EQ(config.runtime.wait, Wait::park);
   EXPECT_EQ(config.machine, "m.json");
@@ -166,6 +171,10 @@ TEST(Config, LeftOutKeysHaveTheirDefaults) {
   EXPECT_EQ(config.runtime.placement, Placement::fixed);
   EXPECT_EQ(config.runtime.messages.path, std::nullopt);
   EXPECT_FALSE(config.runtime.messages.explain);
+  EXPECT_EQ(config.runtime.collectives.order, ReductionOrder::ranks);
+  EXPECT_EQ(config.runtime.collectives.algorithm, std::nullopt);
+  EXPECT_EQ(config.runtime.collectives.fragment, std::nullopt);
+  EXPECT_FALSE(config.runtime.collectives.explain);
   EXPECT_EQ(config.runtime.watchdog_seconds, 60);
   EXPECT_EQ(config.runtime.wait, Wait::adaptive);
   EXPECT_FALSE(config.machine.has_value());

@@ -1,3 +1,4 @@
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -54,6 +55,32 @@ TEST_F(Bench, collectives_validates_all_operations_beside_mpi) {
     }
     EXPECT_EQ(operations.size(), 10U);
   }
+  for (const char* const order : {"ranks", "places"}) {
+    const Ended in_order =
+        run(on(2, {"bench", "collectives", "--operation", "all_reduce", "--order", order,
+                   "--explain", "--bytes-max", "200000", "--repeat", "1", "--seconds", "0"}));
+    EXPECT_EQ(in_order.status, 0) << in_order.error;
+    EXPECT_EQ(in_order.out.find("WRONG"), std::string::npos) << in_order.out;
+    EXPECT_NE(in_order.out.find("in the order of ranks "), std::string::npos) << in_order.out;
+  }
+  const Ended configured =
+      run(on(2, {"bench", "collectives", "--operation", "all_reduce", "--bytes-max", "8",
+                 "--repeat", "1", "--seconds", "0", "--set", "runtime.collectives.explain=true",
+                 "--set", "runtime.collectives.order=places"}));
+  EXPECT_EQ(configured.status, 0) << configured.error;
+  EXPECT_NE(configured.error.find("heddle: all_reduce of 1 elements of float64 with sum in the "
+                                  "order of places: at the board of the host"),
+            std::string::npos)
+      << configured.error;
+  for (const auto& [key, words] :
+       std::map<std::string, std::string>{{"order=best", "expected ranks | places"},
+                                          {"algorithm=best", "expected auto"},
+                                          {"fragment=3", "expected at least 256 B"},
+                                          {"explain=maybe", "expected true | false"}}) {
+    const Ended wrong = run(on(2, {"bench", "collectives", "--set", "runtime.collectives." + key}));
+    EXPECT_EQ(wrong.status, 2) << key;
+    EXPECT_NE(wrong.error.find(words), std::string::npos) << key << "\n" << wrong.error;
+  }
   const Ended triangles = run(on(2, {"bench", "collectives", "--triangles", "--bytes-max", "200000",
                                      "--repeat", "1", "--seconds", "0"}));
   EXPECT_EQ(triangles.out.find("WRONG"), std::string::npos) << triangles.out;
@@ -66,6 +93,10 @@ TEST_F(Bench, collectives_validates_all_operations_beside_mpi) {
   EXPECT_NE(unknown.error.find("--operation all_reduced: expected one of barrier, broadcast"),
             std::string::npos)
       << unknown.error;
+  const Ended order = run(on(2, {"bench", "collectives", "--order", "best"}));
+  EXPECT_EQ(order.status, 2);
+  EXPECT_NE(order.error.find("--order: best not in {ranks,places}"), std::string::npos)
+      << order.error;
   const Ended algorithm = run(on(2, {"bench", "collectives", "--algorithm", "best"}));
   EXPECT_EQ(algorithm.status, 2);
   EXPECT_NE(algorithm.error.find("'best' is no algorithm of collectives; there are auto"),

@@ -112,7 +112,8 @@ bool Call::reduces() const {
 }
 
 bool Call::may_reorder() const {
-  return reduces() && kind != CollectiveKind::scan && kind != CollectiveKind::exclusive_scan;
+  return reduces() && kind != CollectiveKind::scan && kind != CollectiveKind::exclusive_scan &&
+         operation.is_commutative();
 }
 
 Order Call::order() const {

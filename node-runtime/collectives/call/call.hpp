@@ -58,7 +58,8 @@ struct Call {
 
   [[nodiscard]] bool is_rooted() const;
   [[nodiscard]] bool reduces() const;
-  /// Whether the order of the reduction may be that of places: all but prefixes.
+  /// Whether the order of the reduction may be that of places: all but prefixes and operations that
+  /// are not commutative.
   [[nodiscard]] bool may_reorder() const;
   /// The order that is asked for.
   [[nodiscard]] Order order() const;

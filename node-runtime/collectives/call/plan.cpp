@@ -34,6 +34,11 @@ bool is_exact(const Call& call) {
   return call.operation.is_exact(scalar_of(one, call));
 }
 
+/// Between the two ranks that know how much it is.
+bool is_direct(const Call& call) {
+  return call.is_listed && call.kind != CollectiveKind::all_gather;
+}
+
 }  // namespace
 
 std::uint64_t seal_of(const Call& call, std::int64_t number) {
@@ -79,13 +84,11 @@ Home Planner::home_of(const Call& call) const {
   return home;
 }
 
-Planner::Planned Planner::plan(const Call& call, std::int64_t number, bool is_gated) {
-  const std::int32_t ranks = places_.size();
-  const bool is_direct = call.is_listed && call.kind != CollectiveKind::all_gather;
+CollectiveQuery Planner::query_of(const Call& call) const {
   CollectiveQuery query;
   query.kind = call.kind;
-  query.ranks = ranks;
-  query.sizes = (is_direct ? direct_ : levels_).largest();
+  query.ranks = places_.size();
+  query.sizes = (is_direct(call) ? direct_ : levels_).largest();
   query.is_known = !call.is_listed && call.counts.empty();
   const Elements* const one = !call.inputs.empty()    ? call.inputs.data()
                               : !call.outputs.empty() ? call.outputs.data()
@@ -94,14 +97,27 @@ Planner::Planned Planner::plan(const Call& call, std::int64_t number, bool is_ga
   if (query.is_known && one != nullptr) {
     query.bytes = static_cast<double>(one->count) * static_cast<double>(one->type.size());
   }
+  return query;
+}
+
+CollectiveChoice Planner::choose(const Call& call) const {
+  return choose(call, query_of(call));
+}
+
+CollectiveChoice Planner::choose(const Call& call, const CollectiveQuery& query) const {
   CollectiveOverrides overrides = overrides_of(call.options.algorithm);
   if (call.options.fragment_bytes > 0) overrides.fragment_bytes = call.options.fragment_bytes;
-
   OrderQuery order;
   if (call.may_reorder()) order = {call.order(), is_exact(call), &values_};
-  Planned planned{{}, choose_in_order(query, rates_, overrides, order)};
+  return choose_in_order(query, rates_, overrides, order);
+}
+
+Planner::Planned Planner::plan(const Call& call, std::int64_t number, bool is_gated) {
+  const bool must_go_direct = overrides_of(call.options.algorithm).is_direct;
+  const CollectiveQuery query = query_of(call);
+  Planned planned{{}, choose(call, query)};
   CollectiveChoice& choice = planned.choice;
-  const Key key{key_of(call.kind, call.is_rooted() ? call.root : 0, choice), is_direct};
+  const Key key{key_of(call.kind, call.is_rooted() ? call.root : 0, choice), is_direct(call)};
   Task& task = planned.task;
   task.schedule = schedule_of(key);
   task.operation = call.operation;
@@ -113,7 +129,6 @@ Planner::Planned Planner::plan(const Call& call, std::int64_t number, bool is_ga
                                                               : size_of(task.scalar);
   task.seal = seal_of(call, number);
   const Home home = home_of(call);
-  const bool must_go_direct = overrides.is_direct;
   set_places(call, key.schedule,
              {home, is_gated, may_go_direct(call, query, must_go_direct), must_go_direct}, task);
 
@@ -176,7 +191,7 @@ bool Planner::may_go_direct(const Call& call, const CollectiveQuery& query,
   }
   const double bytes = query.bytes * (has_blocks ? places_.size() : 1);
   if (bytes == 0) return refused("there are no elements");
-  return is_asked_for || (bytes >= least_bytes && call.options.algorithm == "auto");
+  return is_asked_for || (bytes >= least_bytes && call.options.chooses_algorithm());
 }
 
 /// Where blocks are in the task's memory, in elements of task.element_bytes.

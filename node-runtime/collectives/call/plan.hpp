@@ -47,6 +47,9 @@ class Planner {
   /// has it, unless a reduction has no form for devices.
   [[nodiscard]] Home home_of(const Call& call) const;
 
+  /// What plan() chooses for a call that has been checked; throws likewise.
+  [[nodiscard]] CollectiveChoice choose(const Call& call) const;
+
   /// Before the first call, where all ranks are on one host and have devices: operations on large
   /// memory of devices go the direct way.
   void set_direct(DirectRank rank) { direct_rank_ = std::move(rank); }
@@ -64,6 +67,8 @@ class Planner {
     friend auto operator<=>(const Key&, const Key&) = default;
   };
 
+  [[nodiscard]] CollectiveQuery query_of(const Call& call) const;
+  [[nodiscard]] CollectiveChoice choose(const Call& call, const CollectiveQuery& query) const;
   [[nodiscard]] std::shared_ptr<const CompiledSchedule> schedule_of(const Key& key);
   struct Wanted {
     Home home;
