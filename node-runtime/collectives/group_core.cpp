@@ -46,6 +46,7 @@ GroupCore::GroupCore(std::weak_ptr<UserMessages> messages, Options options)
   own_.misfit = [this](std::int64_t number, Rank peer) { misfit(number, peer); };
   own_.over = [this](std::int64_t number, const Error* failure) { over(number, failure); };
   own_.quiet = [this](std::int64_t number, const std::string& step) { quiet(number, step); };
+  own_.compare = [this](std::int64_t number) { compare_calls(number); };
   own_.patience = options_.patience;
   own_.waiting = options_.waiting;
   user_messages()->count_group(1);
@@ -86,10 +87,12 @@ std::int64_t GroupCore::take_number(const Call& call) {
 GroupCore::Begun GroupCore::begin(const Call& call) {
   const std::int64_t number = take_number(call);
   Begun begun;
+  std::uint64_t seal = 0;
   try {
     check(call, rank(), size());
     Planner::Planned planned = named(call, [&] { return planner_.plan(call, number); });
     begun.choice = std::move(planned.choice);
+    seal = planned.task.seal = seal_behind_others(planned.task.seal);
     // The operations keep the group alive.
     const std::shared_ptr<const GroupMessages> messages(shared_from_this(), &own_);
     begun.operation = std::make_shared<Operation>(std::move(planned.task), messages, number);
@@ -106,6 +109,7 @@ GroupCore::Begun GroupCore::begin(const Call& call) {
       throw own_copy(failure_ ? *failure_ : refusal.mapped());
     }
     under_way_[number] = begun.operation;
+    begins(number, seal);
   }
   begun.operation->begin();
   return begun;
@@ -127,6 +131,7 @@ void GroupCore::run_on_board(const Call& call) {
     refuse(number, as_error(error));
     throw;
   }
+  const std::uint64_t seal = seal_behind_others(seal_of(call, number));
   {
     const std::scoped_lock lock(mutex_);
     under_way_.erase(number);
@@ -137,9 +142,11 @@ void GroupCore::run_on_board(const Call& call) {
     }
     on_board_ = number;
     on_board_since_ = options_.waiting.now();
+    compares_after_ = GroupMessages::compares_after;
+    begins(number, seal);
   }
   try {
-    board_->run(call, seal_of(call, number));
+    board_->run(call, seal);
   } catch (const BoardMisfit& other) {
     misfit(number, other.peer);
     throw what_it_was(number);
@@ -188,7 +195,12 @@ void GroupCore::look_from_board() {
     const std::scoped_lock lock(mutex_);
     if (failure_) throw own_copy(*failure_);
   }
-  if (options_.waiting.now() - on_board_since_ > options_.patience) {
+  const auto waited = options_.waiting.now() - on_board_since_;
+  if (waited > compares_after_) {
+    compare_calls(on_board_);
+    compares_after_ *= 2;
+  }
+  if (waited > options_.patience) {
     quiet(on_board_, "others at the board");
   }
 }
@@ -308,6 +320,7 @@ void GroupCore::misfit(std::int64_t number, Rank peer) {
     call = call_of(number);
     misfits_.emplace(number, peer);
   }
+  tell(peer, Kind::compare, number, calls_up_to(number));  // perhaps an earlier one
   tell(peer, Kind::misfit, number, call);
 }
 
@@ -319,15 +332,7 @@ void GroupCore::heard_of_misfit(const ControlHeader& header, const std::string& 
     own = call_of(header.number);
     if (own.empty()) own = "something else";
   }
-  std::pair<std::int32_t, std::string> first{header.rank, text};
-  std::pair<std::int32_t, std::string> second{rank(), own};
-  if (second.first < first.first) std::swap(first, second);
-  fail_all(Error(
-      ErrorCode::usage,
-      fmt::format("operation {} of the group: rank {} calls {}, but rank {} calls {}; all ranks "
-                  "must make the same calls in the same order, with elements that fit{}",
-                  header.number, first.first, first.second, second.first, second.second,
-                  first.second == second.second ? " (their types differ)" : "")));
+  fail_by_misfit(header.number, {header.rank, text}, {rank(), own});
 }
 
 void GroupCore::heard_refusal(const ControlHeader& header, const std::string& text) {
@@ -484,6 +489,8 @@ void GroupCore::heard(const ControlHeader& header, const std::string& text) {
       return fail(Error(static_cast<ErrorCode>(header.code), text));
     case Kind::refused:
       return heard_refusal(header, text);
+    case Kind::compare:
+      return heard_comparison(header, text);
     case Kind::ask_state:
       return asked_for_state(header);
     case Kind::state: {
