@@ -75,6 +75,7 @@ GroupCore::GroupCore(std::weak_ptr<UserMessages> messages, Options options)
   own_.misfit = [this](std::int64_t number, Rank peer) { misfit(number, peer); };
   own_.over = [this](std::int64_t number, const Error* failure) { over(number, failure); };
   own_.quiet = [this](std::int64_t number, const std::string& step) { quiet(number, step); };
+  own_.compare = [this](std::int64_t number) { compare_calls(number); };
   own_.patience = options_.patience;
   own_.waiting = options_.waiting;
   user_messages()->count_group(1);
@@ -129,12 +130,14 @@ GroupCore::Begun GroupCore::begin(Call call, Stream* stream) {
   }
   const std::int64_t number = take_number(call);
   Begun begun;
+  std::uint64_t seal = 0;
   try {
     check(call, rank(), size());
     const auto lane = lane_for(call, stream);
     Planner::Planned planned =
         named(call, [&] { return planner_.plan(call, number, stream != nullptr); });
     begun.choice = std::move(planned.choice);
+    seal = planned.task.seal = seal_behind_others(planned.task.seal);
     if (stream != nullptr) {
       std::vector<Stage>& before = planned.task.before;
       before.insert(before.begin(), WaitingStreams::gate(*stream, *lane));
@@ -159,6 +162,7 @@ GroupCore::Begun GroupCore::begin(Call call, Stream* stream) {
       why = own_copy(failure != nullptr ? *failure : refusal.mapped());
     } else {
       under_way_[number] = begun.operation;
+      begins(number, seal);
     }
   }
   if (why) {
@@ -210,6 +214,7 @@ void GroupCore::run_on_board(const Call& call) {
     refuse(number, as_error(error));
     throw;
   }
+  const std::uint64_t seal = seal_behind_others(seal_of(call, number));
   {
     const std::scoped_lock lock(mutex_);
     under_way_.erase(number);
@@ -221,9 +226,11 @@ void GroupCore::run_on_board(const Call& call) {
     }
     on_board_ = number;
     on_board_since_ = options_.waiting.now();
+    compares_after_ = GroupMessages::compares_after;
+    begins(number, seal);
   }
   try {
-    board_->run(call, seal_of(call, number));
+    board_->run(call, seal);
   } catch (const BoardMisfit& other) {
     misfit(number, other.peer);
     throw what_it_was(number);
@@ -259,7 +266,12 @@ void GroupCore::look_from_board() {
     const std::scoped_lock lock(mutex_);
     if (const Error* const failure = failure_of(on_board_)) throw own_copy(*failure);
   }
-  if (options_.waiting.now() - on_board_since_ > options_.patience) {
+  const auto waited = options_.waiting.now() - on_board_since_;
+  if (waited > compares_after_) {
+    compare_calls(on_board_);
+    compares_after_ *= 2;
+  }
+  if (waited > options_.patience) {
     quiet(on_board_, "others at the board");
   }
 }

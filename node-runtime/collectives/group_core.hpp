@@ -142,7 +142,7 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
              const std::string& step);
 
  private:
-  enum class Kind : std::uint8_t { misfit, failed, refused, ask_state, state };
+  enum class Kind : std::uint8_t { misfit, failed, refused, ask_state, state, compare };
   /// What members tell each other; a text follows.
   struct ControlHeader {
     std::int64_t number = 0;
@@ -199,11 +199,20 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
     std::int64_t number;
     CallSummary call;
     bool is_refused = false;
+    std::uint64_t digest = 0;  ///< of it and those before; 0: it has not begun
   };
   [[nodiscard]] std::int64_t take_number(const Call& call);
   /// With the lock; null: not among the last ones.
   [[nodiscard]] Called* find_call(std::int64_t number);
   [[nodiscard]] std::string call_of(std::int64_t number);
+  // In group_comparison.cpp.
+  [[nodiscard]] std::uint64_t seal_behind_others(std::uint64_t seal) const;
+  void begins(std::int64_t number, std::uint64_t seal);
+  [[nodiscard]] std::string calls_up_to(std::int64_t number);
+  void compare_calls(std::int64_t number);
+  void heard_comparison(const ControlHeader& header, std::string_view note);
+  void fail_by_misfit(std::int64_t number, std::pair<std::int32_t, std::string> first,
+                      std::pair<std::int32_t, std::string> second);
 
   Options options_;
   NodeDevices devices_;
@@ -214,6 +223,9 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   std::int64_t next_ = 1;
   std::map<std::int64_t, std::shared_ptr<Operation>> under_way_;  ///< null: is being made
   std::deque<Called> calls_;                                      ///< the last ones
+  /// Of all calls that have begun: the same on all members whose calls fit together. Messages are
+  /// sealed with it, so that what has not fitted is found by the next message at the latest.
+  std::uint64_t calls_digest_ = 0;
   std::map<std::int64_t, Error> refusals_;  ///< of others, for operations that are not begun
   std::optional<Error> failure_;
   std::int64_t failed_from_ = 0;  ///< if there is a failure: the first operation that has it
@@ -222,6 +234,7 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   std::unique_ptr<HostBoard> board_;
   std::int64_t on_board_ = 0;  ///< the operation that a thread does there; 0: none
   Waiting::Time on_board_since_;
+  std::chrono::milliseconds compares_after_{0};  ///< of who waits at the board
   std::map<std::int64_t, Rank> misfits_;  ///< operations that a message did not fit: from whom
   std::map<std::int32_t, std::string> states_;  ///< of others, for quiet()
   /// Of operations that quiet() looks into; by ControlHeader::rounds and number.

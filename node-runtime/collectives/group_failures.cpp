@@ -103,6 +103,7 @@ void GroupCore::misfit(std::int64_t number, Rank peer) {
     call = call_of(number);
     misfits_.emplace(number, peer);
   }
+  tell(peer, Kind::compare, number, calls_up_to(number));  // perhaps an earlier one
   tell(peer, Kind::misfit, number, call);
 }
 
@@ -116,16 +117,7 @@ void GroupCore::heard_of_misfit(const ControlHeader& header, const std::string& 
     if (called != nullptr && called->is_refused) return;
     own = called == nullptr ? "something else" : called->call.describe();
   }
-  std::pair<std::int32_t, std::string> first{header.rank, text};
-  std::pair<std::int32_t, std::string> second{rank(), own};
-  if (second.first < first.first) std::swap(first, second);
-  fail_all(header.number,
-           Error(ErrorCode::usage,
-                 fmt::format(
-                     "operation {} of the group: rank {} calls {}, but rank {} calls {}; all ranks "
-                     "must make the same calls in the same order, with elements that fit{}",
-                     header.number, first.first, first.second, second.first, second.second,
-                     first.second == second.second ? " (their types differ)" : "")));
+  fail_by_misfit(header.number, {header.rank, text}, {rank(), own});
 }
 
 void GroupCore::heard_refusal(const ControlHeader& header, const std::string& text) {
@@ -340,6 +332,8 @@ void GroupCore::heard(const ControlHeader& header, const std::string& text) {
       return heard_refusal(header, text);
     case Kind::ask_state:
       return asked_for_state(header);
+    case Kind::compare:
+      return heard_comparison(header, text);
     case Kind::state: {
       const std::scoped_lock lock(mutex_);
       states_[header.rank] = text;

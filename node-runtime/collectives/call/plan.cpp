@@ -51,6 +51,12 @@ std::uint64_t seal_of(const Call& call, std::int64_t number) {
   seal = mixed(seal, static_cast<std::uint64_t>(call.order()));
   seal = mixed(seal, std::hash<std::string_view>()(call.options.algorithm));
   seal = mixed(seal, static_cast<std::uint64_t>(call.options.fragment_bytes));
+  // What one block has, where all ranks know it.
+  const std::vector<Elements>& side = call.inputs.empty() ? call.outputs : call.inputs;
+  if (!call.is_listed && call.counts.empty() && !side.empty()) {
+    seal = mixed(seal, static_cast<std::uint64_t>(side.front().count) *
+                           static_cast<std::uint64_t>(side.front().type.size()));
+  }
   for (const std::int64_t count : call.counts) {
     seal = mixed(seal, static_cast<std::uint64_t>(count));
   }

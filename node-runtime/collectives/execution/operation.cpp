@@ -56,6 +56,7 @@ void Operation::wait() {
   constexpr std::int64_t look_us = 100000;
   const Waiting& waiting = messages_->waiting;
   Waiting::Time last = waiting.now();
+  std::chrono::milliseconds compares_after = GroupMessages::compares_after;
   bool is_mine = false;
   for (;;) {
     const Doorbell::Ticket ticket = bell_.ticket();
@@ -66,7 +67,12 @@ void Operation::wait() {
     waiting.drive ? waiting.drive() : bell_.wait(ticket, look_us);
     if (bell_.ticket() != ticket) {
       last = waiting.now();
+      compares_after = GroupMessages::compares_after;
       continue;
+    }
+    if (messages_->compare && waiting.now() - last > compares_after) {
+      messages_->compare(number_);
+      compares_after *= 2;
     }
     // The sender of a message that does not fit answers soon, or not at all.
     const auto patience = has_misfits() ? std::min(messages_->patience, misfit_patience_of_waiter)

@@ -47,6 +47,11 @@ struct GroupMessages {
   /// the step that it waits for, if the thread knows it. Sooner where a misfit was told and it was
   /// not aborted. The operation is aborted, or goes on.
   std::function<void(std::int64_t number, const std::string& step)> quiet;
+  /// Nothing has ended for a while, compares_after at first, then twice as long, while a thread
+  /// waits for the operation: perhaps the others do not make the same calls. By that thread. The
+  /// operation goes on.
+  std::function<void(std::int64_t number)> compare;
+  static constexpr std::chrono::milliseconds compares_after{1000};
   std::chrono::milliseconds patience{60000};
   Waiting waiting{};
 };

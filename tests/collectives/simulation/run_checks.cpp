@@ -9,8 +9,11 @@ namespace heddle::testing {
 namespace {
 
 constexpr std::int64_t steps_max = 20'000'000;
-/// A group may fail by the watchdog: a patience, the answers, and those that begin meanwhile.
+/// Members compare their calls when nothing has happened for a second.
+constexpr std::int64_t clock_moves_for_comparisons = 20;
+/// The watchdog tells of those that do not call, in one group behind another.
 constexpr std::int64_t clock_moves_for_watchdogs = 200;
+constexpr std::int64_t clock_moves_max = 1000;
 
 }  // namespace
 
@@ -43,8 +46,7 @@ std::string SimulatedRun::run() {
   return defects_;
 }
 
-/// Without a fault the clock need not move. With one it does for those that nobody tells; not for
-/// ever.
+/// The clock moves only for those that nobody tells.
 void SimulatedRun::steps() {
   using Outcome = SimulatedNodes::Outcome;
   bool is_told = false;
@@ -53,21 +55,30 @@ void SimulatedRun::steps() {
     const Outcome outcome = nodes_.step();
     if (outcome == Outcome::all_over) return;
     clock_moves_ += outcome == Outcome::clock_moved ? 1 : 0;
-    const bool is_stuck = clock_moves_ > (program_.fault == Fault::none ? 0 : clock_moves_max());
+    const bool is_stuck = clock_moves_ > clock_moves_needed();
     if ((is_stuck || nodes_.steps() > steps_max) && !is_told) {
       is_told = true;
       defect(fmt::format("{} in step {}, {} of the clock:{}", is_stuck ? "a hang" : "no end",
                          nodes_.steps(), clock_moves_, nodes_.callers()));
     }
     // Until then the product's own watchdog says which step each rank waits for.
-    if (clock_moves_ > 5 * clock_moves_for_watchdogs || nodes_.steps() > 2 * steps_max) {
+    if (clock_moves_ > clock_moves_max || nodes_.steps() > 2 * steps_max) {
       has_callers_left_ = true;
       return;
     }
   }
 }
 
-std::int64_t SimulatedRun::clock_moves_max() const {
+std::int64_t SimulatedRun::clock_moves_needed() const {
+  switch (program_.fault) {
+    case Fault::none:
+    case Fault::wrong_call:
+      return 0;
+    case Fault::misfit:
+      return clock_moves_for_comparisons;
+    case Fault::lost_node:
+      break;
+  }
   return clock_moves_for_watchdogs;
 }
 
@@ -78,7 +89,7 @@ void SimulatedRun::lose_a_node() {
     const auto group = static_cast<std::int32_t>(g);
     if (member(group, lost_).ends) had_ended_.insert(group);
   }
-  is_made_before_loss_ = making_ == 0;
+  is_made_before_loss_ = making_ == 0 && is_all_made_;
   nodes_.lose(lost_, fails_others_);
 }
 

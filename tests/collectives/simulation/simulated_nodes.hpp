@@ -33,8 +33,8 @@ class SimulatedNodes {
     /// How often callers run, nodes look and pieces move, one against another.
     std::array<std::uint32_t, 3> weights{1, 1, 1};
     std::int32_t slow_node = -1;  ///< mostly does not come to look
-    /// 1 of so many steps is one of the clock, too; 0: none. Otherwise it moves where nothing else
-    /// does.
+    /// 1 of so many steps moves the clock, too, though for some seconds at most; 0: none does.
+    /// Otherwise it moves where nothing else can.
     std::uint32_t clock_steps = 0;
   };
   SimulatedNodes(Options options, std::uint64_t seed, FiberStacks& stacks);
@@ -121,6 +121,7 @@ class SimulatedNodes {
   std::vector<std::int32_t> active_;  ///< nodes that have something to look at
   Caller* running_ = nullptr;
   std::int64_t steps_ = 0;
+  std::int32_t clock_jumps_ = 0;
   std::int32_t sweeps_ = 0;  ///< since something happened
   bool has_changed_ = false;
   bool has_lost_ = false;

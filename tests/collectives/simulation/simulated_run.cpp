@@ -130,6 +130,8 @@ void SimulatedRun::make_groups(Lane& first) {
       }
     }
   } catch (const Error& error) {
+    --making_;
+    is_all_made_ = false;
     if (program_.fault != Fault::lost_node) throw;
     say(fmt::format("node {} makes no groups: {}\n", node, error.what()));
     return;

@@ -21,9 +21,9 @@ namespace heddle::testing {
 /// the moment of a fault depend on the seed only.
 ///
 /// What is checked: every operation that ends well has its values and bits, and leaves all other
-/// memory alone; where nothing goes wrong all end without the clock; otherwise each member of the
-/// group that has the fault hears of it within some seconds of the clock, and all other groups end
-/// well; no operation, message or group is left; the number of steps is bounded.
+/// memory alone; where nothing goes wrong, or a call makes no sense, all end without the clock;
+/// otherwise each member of the group that has the fault hears of it within some seconds of it, and
+/// all other groups end well; no operation, message or group is left; steps are bounded.
 class SimulatedRun {
  public:
   SimulatedRun(std::uint64_t seed, Fault fault, FiberStacks& stacks, bool is_verbose);
@@ -85,7 +85,7 @@ class SimulatedRun {
   void check_group(std::int32_t group);
   void lose_a_node();
   void steps();
-  [[nodiscard]] std::int64_t clock_moves_max() const;
+  [[nodiscard]] std::int64_t clock_moves_needed() const;
 
   std::uint64_t seed_;
   bool is_verbose_;
@@ -95,7 +95,8 @@ class SimulatedRun {
   std::vector<std::unique_ptr<Lane>> lanes_;
   KeptReferences references_;
   std::map<std::pair<std::int32_t, std::int32_t>, Member> members_;  ///< by group and node
-  std::int32_t making_ = 0;           ///< nodes whose groups are not all made
+  std::int32_t making_ = 0;           ///< nodes that make their groups
+  bool is_all_made_ = true;           ///< by those that have done so
   std::int64_t loss_step_ = -1;       ///< -1: none
   std::int32_t lost_ = -1;            ///< the node
   bool fails_others_ = false;         ///< a watch of each node's notices, and makes it fail
