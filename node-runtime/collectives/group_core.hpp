@@ -134,8 +134,8 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   [[nodiscard]] std::int32_t add(std::weak_ptr<GroupRounds> rounds);
   /// Throws what has made the group fail.
   void throw_failure() const;
-  /// Makes the group fail on all members.
-  void fail_all(const Error& why) { fail_all(0, why); }
+  /// Makes the group fail on all members, unless it has failed.
+  void fail_all(const Error& why);
   /// Nothing has happened for `patience` in a round of `rounds`, which waits for `step`: asks all
   /// members what they do, and makes the group fail. `what` names the round.
   void quiet(std::int32_t rounds, std::int64_t round, const std::string& what,

@@ -96,6 +96,14 @@ void GroupCore::fail_all(std::int64_t from, const Error& why) {
   fail(from, why);
 }
 
+void GroupCore::fail_all(const Error& why) {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (failure_) return;
+  }
+  fail_all(0, why);
+}
+
 void GroupCore::misfit(std::int64_t number, Rank peer) {
   std::string call;
   {

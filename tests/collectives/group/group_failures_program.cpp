@@ -11,6 +11,7 @@
 #include <fmt/core.h>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mpi.h>
 #include <optional>
 #include <stdexcept>
@@ -20,6 +21,8 @@
 #include <vector>
 
 #include "node-runtime/collectives/group.hpp"
+#include "node-runtime/collectives/reduce/own_operations.hpp"
+#include "node-runtime/device/emulated/emulated_device.hpp"
 #include "node-runtime/node.hpp"
 
 namespace heddle {
@@ -264,6 +267,59 @@ std::string too_many(Node& node) {
   return fmt::format("{}; then {}", refused, sum_of_ones(world.split(0, 0)));
 }
 
+/// Doubles on the node's device.
+struct OnDevice {
+  OnDevice(Node& node, std::int64_t doubles)
+      : count(doubles),
+        buffer(node.device(0), static_cast<std::size_t>(doubles) * sizeof(double)),
+        stream(node.device(0).create_stream()) {}
+  [[nodiscard]] Incoming all() const { return {buffer.address(), count, Scalar::float64}; }
+  std::int64_t count;
+  DeviceBuffer buffer;
+  std::unique_ptr<Stream> stream;
+};
+
+/// The last node is lost while the others' streams wait.
+std::string lost_on_stream(Node& node) {
+  const Group group = node.group();
+  const OnDevice x(node, 100000);
+  const std::string barrier = heard([&] { group.barrier(); });
+  if (is_last(group)) ::_exit(0);
+  std::string said = heard([&] {
+    for (int k = 0; k < 50; ++k) group.all_reduce(*x.stream, x.all(), ReduceOperation::sum());
+    x.stream->synchronize();
+  });
+  // A stream that has failed may be destroyed with what it has left.
+  x.stream->abandon("the test is over");
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  return barrier == "nothing" ? said : barrier;
+}
+
+/// Wrong calls on streams, and of the direct way, all of which leave the group as it was.
+std::string refused_on_device(Node& node) {
+  const Group group = node.group();
+  const OnDevice x(node, 100000);
+  EmulatedDevice other(7, {});
+  const auto foreign = other.create_stream();
+  const auto own_sum = make_host_reduce_operation<double>([](double a, double b) { return a + b; },
+                                                          {.name = "own sum"});
+  std::vector<double> host(100000);
+  const Incoming on_host{host.data(), 100000, Scalar::float64};
+  std::string all;
+  all += heard([&] { group.all_reduce(*foreign, x.all(), ReduceOperation::sum()); }) + "|";
+  all += heard([&] { group.all_reduce(*x.stream, x.all(), own_sum); }) + "|";
+  all += heard([&] { group.all_reduce(x.all(), own_sum); }) + "|";
+  all += heard([&] { group.barrier({.algorithm = "direct"}); }) + "|";
+  x.stream->synchronize();
+  all += sum_of_ones(group) + "|";
+  // What cannot go the direct way where it has to fails the group.
+  all += heard([&] {
+    group.all_reduce(is_last(group) ? on_host : x.all(), ReduceOperation::sum(),
+                     {.algorithm = "direct"});
+  });
+  return all;
+}
+
 int run(const std::string& name) {
   const std::map<std::string, std::function<std::string(Node&)>> cases{
       {"wrong", wrong},
@@ -277,6 +333,8 @@ int run(const std::string& name) {
       {"absent", absent},
       {"beside", beside},
       {"lost", lost},
+      {"lost_on_stream", lost_on_stream},
+      {"refused_on_device", refused_on_device},
       {"too_many", too_many},
       {"refusals", refusals}};
   int rank = 0;
@@ -284,11 +342,13 @@ int run(const std::string& name) {
   std::string line;
   bool is_good = false;
   try {
-    const std::string yaml =
-        "runtime: {cpu_workers: 1, watchdog_seconds: 3, devices: {backend: none}}\n";
+    const bool has_devices = name.ends_with("_on_stream") || name.ends_with("_on_device");
+    const std::string yaml = fmt::format(
+        "runtime: {{cpu_workers: 1, watchdog_seconds: 3, devices: {}}}\n",
+        has_devices ? "{backend: emulated, per_node: 1, memory: 64MiB}" : "{backend: none}");
     Node node(Config::from_text(yaml, "failures"), MPI_COMM_WORLD);
     line = cases.at(name)(node);
-    const bool stops = name != "lost";  // nobody is there to stop with
+    const bool stops = !name.starts_with("lost");  // nobody is there to stop with
     if (stops && !node.failed()) node.stop();
     // A node that fails meanwhile, here or elsewhere, does not finalize MPI: nor may this one.
     is_good = stops && !node.failed();

@@ -162,4 +162,28 @@ TEST(GroupFailures, of_a_lost_node_end_all_operations) {
   }
 }
 
+TEST(GroupFailures, of_a_lost_node_end_the_streams_that_wait) {
+  for (const int nodes : {2, 3}) {
+    expect_told(nodes, "lost_on_stream", [&](int node) {
+      return node == nodes - 1 ? "" : fmt::format("(*) *node {}*", nodes - 1);
+    });
+  }
+}
+
+TEST(GroupFailures, on_devices_are_told_like_others) {
+  for (const int nodes : {2, 3}) {
+    expect_told(nodes, "refused_on_device", [&](int) {
+      return fmt::format(
+          "(2) all_reduce of 100000 elements of float64 with sum: the stream is of device "
+          "'emulated "
+          "7', which is none of this node's*|(2) reduce operation own sum has no form for devices "
+          "of "
+          "the backend emulated*|nothing|(2) barrier: 'direct' cannot be taken*|sum {}|(2) "
+          "*'direct' "
+          "cannot be taken: not all ranks have their memory on a device*",
+          nodes);
+    });
+  }
+}
+
 }  // namespace heddle

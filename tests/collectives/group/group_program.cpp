@@ -18,10 +18,12 @@
 #include <random>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "node-runtime/collectives/group.hpp"
+#include "node-runtime/device/cuda/cuda.hpp"
 #include "node-runtime/node.hpp"
 #include "tests/collectives/group/elements.hpp"
 
@@ -357,6 +359,14 @@ int main(int argc, char** argv) {
   MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided);
   int status = 0;
   try {
+    if (argc > 2 && std::string_view(argv[2]) == "cuda") {
+      const heddle::CudaProbe probe = heddle::probe_cuda();
+      if (probe.gpus.empty()) {
+        fmt::print("no GPU to test on: {}\n", probe.why);
+        MPI_Finalize();
+        return 0;
+      }
+    }
     const std::string devices =
         argc > 3 ? fmt::format(
                        "{{backend: {}, per_node: {}, memory: 256MiB}}, messages: "
