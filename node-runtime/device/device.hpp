@@ -240,7 +240,7 @@ class Stream {
   /// itself waits, with the hardware queue that it shares with other streams. A full stream blocks
   /// its caller until the word is raised. Throws Error(usage) where streams of this process may
   /// have to share queues, since the one that is behind such a wait could be the one that it waits
-  /// for.
+  /// for, and where CUDA may load kernels meanwhile.
   virtual void await_word(const std::atomic<std::uint64_t>& word, std::uint64_t value) = 0;
 
   /// Blocks until the stream is empty. Throws Error if it has failed.

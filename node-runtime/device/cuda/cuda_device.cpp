@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <exception>
 #include <fmt/format.h>
 #include <map>
 #include <mutex>
 #include <set>
+#include <thread>
 #include <unistd.h>
 #include <utility>
 
@@ -218,6 +220,7 @@ CudaDevice::~CudaDevice() {
   static_cast<void>(cudaDeviceSynchronize());
   give_back_host();
   for (void* block : word_blocks_) static_cast<void>(cudaFreeHost(block));
+  for (cudaEvent_t event : waits_) static_cast<void>(cudaEventDestroy(event));
   for (const Segment& segment : segments()) static_cast<void>(cudaFree(segment.address));
   static_cast<void>(cudaGetLastError());
 }
@@ -313,6 +316,31 @@ std::int64_t* CudaDevice::take_result_words() {
 void CudaDevice::give_back_result_words(std::int64_t* words) {
   const std::scoped_lock lock(mutex_);
   free_words_.push_back(words);
+}
+
+std::unique_lock<std::mutex> CudaDevice::set_up() {
+  std::unique_lock lock(set_up_mutex_);
+  for (drop_raised(); !waits_.empty(); drop_raised()) {
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+  return lock;
+}
+
+/// Also those that a failure of the GPU has ended.
+void CudaDevice::drop_raised() {
+  std::erase_if(waits_, [](cudaEvent_t event) {
+    if (cudaEventQuery(event) == cudaErrorNotReady) return false;
+    static_cast<void>(cudaEventDestroy(event));
+    return true;
+  });
+  static_cast<void>(cudaGetLastError());
+}
+
+void CudaDevice::note_wait(cudaStream_t stream) {
+  cudaEvent_t event = nullptr;
+  check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+  waits_.push_back(event);
+  check(cudaEventRecord(event, stream), "cudaEventRecord");
 }
 
 std::unique_ptr<Event> CudaDevice::create_event(EventTiming timing) {

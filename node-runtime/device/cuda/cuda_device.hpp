@@ -91,6 +91,21 @@ class CudaDevice final : public PooledDevice {
   [[nodiscard]] std::int64_t* take_result_words();
   void give_back_result_words(std::int64_t* words);
 
+  /// Loading code waits for all streams of the GPU, with a lock of CUDA's that other threads of
+  /// this process need to go on, and with them whoever is to raise a word that a stream waits for.
+  /// So code is loaded while no stream waits: set_up() blocks new waits, and returns when the words
+  /// of all earlier ones have been raised. No deadlock: who raises a word neither sets up nor
+  /// waits. Give the result back when all is loaded.
+  [[nodiscard]] std::unique_lock<std::mutex> set_up();
+  /// Calls `wait()`, with which the stream waits for a word, while nothing is set up.
+  template <class Wait>
+  void await(cudaStream_t stream, const Wait& wait) {
+    const std::scoped_lock lock(set_up_mutex_);
+    drop_raised();
+    wait();
+    note_wait(stream);
+  }
+
  private:
   /// Another process's allocation mapped here, and the number of its open pieces.
   struct Mapped {
@@ -99,6 +114,9 @@ class CudaDevice final : public PooledDevice {
     std::int32_t opened = 0;
   };
 
+  /// Under set_up_mutex_.
+  void drop_raised();
+  void note_wait(cudaStream_t stream);
   void count_memory(const CudaOptions& options);
   [[nodiscard]] Segment take_segment(std::uint64_t bytes, std::uint64_t bytes_max) override;
   void unmap(const std::byte* address) override;
@@ -125,6 +143,8 @@ class CudaDevice final : public PooledDevice {
   std::unique_ptr<std::remove_pointer_t<cudaStream_t>, StreamEnd> clock_stream_;
   std::vector<std::int64_t*> free_words_;  ///< under `mutex_`, as the next
   std::vector<void*> word_blocks_;
+  std::mutex set_up_mutex_;         ///< taken before all others; protects the next
+  std::vector<cudaEvent_t> waits_;  ///< recorded behind them
   std::mutex clock_mutex_;  ///< protects the members below; separate, since an anchor takes time
   std::shared_ptr<const ClockAnchor> anchor_;
 };

@@ -300,12 +300,22 @@ void CudaStream::await_word(const std::atomic<std::uint64_t>& word, std::uint64_
                     "set CUDA_DEVICE_MAX_CONNECTIONS=32 in the environment",
                     record_->place(), streams, queues));
   }
-  const CurrentGpu current(device_.gpu());
-  const std::scoped_lock lock(mutex_);
-  record_->count("wait for a word");
-  if (const auto refused = wait_for_word(stream_, &word, value)) {
-    throw Error(ErrorCode::internal, fmt::format("{}: {}", record_->place(), *refused));
+  if (!loads_eagerly()) {
+    throw Error(
+        ErrorCode::usage,
+        fmt::format("{}: CUDA loads kernels when they are first launched, and waits for all "
+                    "streams then, also for one that waits for another thread: set "
+                    "CUDA_MODULE_LOADING=EAGER in the environment",
+                    record_->place()));
   }
+  const CurrentGpu current(device_.gpu());
+  device_.await(stream_, [&] {
+    const std::scoped_lock lock(mutex_);
+    record_->count("wait for a word");
+    if (const auto refused = wait_for_word(stream_, &word, value)) {
+      throw Error(ErrorCode::internal, fmt::format("{}: {}", record_->place(), *refused));
+    }
+  });
 }
 
 void CudaStream::synchronize() {

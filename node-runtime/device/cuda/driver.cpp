@@ -48,6 +48,13 @@ std::optional<std::string> wait_for_word(cudaStream_t stream,
   return fmt::format("cuStreamWaitValue64 failed with {}", static_cast<int>(result));
 }
 
+bool loads_eagerly() {
+  static auto* const mode_of =
+      driver_function<CUresult(CUmoduleLoadingMode*)>("cuModuleGetLoadingMode");
+  CUmoduleLoadingMode mode{};
+  return mode_of != nullptr && mode_of(&mode) == CUDA_SUCCESS && mode == CU_MODULE_EAGER_LOADING;
+}
+
 std::uint32_t hardware_queues() {
   constexpr std::int64_t by_default = 8;
   constexpr std::int64_t most = 32;

@@ -17,6 +17,10 @@ namespace heddle {
                                                        const std::atomic<std::uint64_t>* word,
                                                        std::uint64_t value);
 
+/// All kernels of a module are loaded with it, not each when it is first launched
+/// (CUDA_MODULE_LOADING=EAGER).
+[[nodiscard]] bool loads_eagerly();
+
 /// Queues of a GPU that the streams of this process are dealt out to
 /// (CUDA_DEVICE_MAX_CONNECTIONS, 8 by default).
 [[nodiscard]] std::uint32_t hardware_queues();

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.hpp"
@@ -50,8 +51,10 @@ inline DoubleType double_type(std::uint32_t number) {
 /// back.
 class TypedMemory {
  public:
-  /// `doubles`: of all elements. `device`: null for the host.
-  TypedMemory(DoubleType type, std::int64_t doubles, Device* device = nullptr)
+  /// `doubles`: of all elements. `device`: null for the host; `release` is called with its memory
+  /// before it is freed.
+  TypedMemory(DoubleType type, std::int64_t doubles, Device* device = nullptr,
+              std::function<void(const void*)> release = {})
       : type_(std::move(type)),
         count_(doubles / type_.doubles()),
         doubles_(doubles),
@@ -59,7 +62,15 @@ class TypedMemory {
     if (device != nullptr) {
       on_device_ = std::make_unique<DeviceBuffer>(*device, memory_.size() * sizeof(double));
       device_ = device;
+      release_ = std::move(release);
     }
+  }
+  TypedMemory(TypedMemory&&) = default;
+  TypedMemory& operator=(TypedMemory&&) = delete;
+  TypedMemory(const TypedMemory&) = delete;
+  TypedMemory& operator=(const TypedMemory&) = delete;
+  ~TypedMemory() {
+    if (on_device_ != nullptr && release_) release_(on_device_->address());
   }
 
   [[nodiscard]] std::int64_t count() const { return count_; }
@@ -126,6 +137,7 @@ class TypedMemory {
   std::vector<double> memory_;
   Device* device_ = nullptr;
   std::unique_ptr<DeviceBuffer> on_device_;
+  std::function<void(const void*)> release_;
 };
 
 }  // namespace heddle::testing

@@ -97,7 +97,8 @@ class Cases {
     const testing::DoubleType type = double_type(static_cast<std::uint32_t>(own_random_()));
     const auto place =
         static_cast<int>(own_random_() % (1 + 2 * static_cast<unsigned>(node_.devices())));
-    return {type, doubles, place == 0 ? nullptr : &node_.device((place - 1) % node_.devices())};
+    return {type, doubles, place == 0 ? nullptr : &node_.device((place - 1) % node_.devices()),
+            [group = group_](const void* at) { group.release(at); }};
   }
   HEDDLE_BLOCKING_OR_ON_STREAM(barrier)
   HEDDLE_BLOCKING_OR_ON_STREAM(broadcast)
