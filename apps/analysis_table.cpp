@@ -192,10 +192,10 @@ std::string group_operations_table(const RunTrace& run) {
   std::size_t width = std::string_view("way").size();
   for (const auto& one : all) width = std::max(width, one.algorithm.size());
   std::string out =
-      fmt::format("\n{:<18}{:<{}}{:>9}{:>13}{:>12}{:>12}{:>11}\n", "groups' operations", "way",
+      fmt::format("\n{:<20}{:<{}}{:>9}{:>13}{:>12}{:>12}{:>11}\n", "groups' operations", "way",
                   width, "count", "bytes", "in all", "median, us", "most");
   for (const auto& one : all) {
-    out += fmt::format("  {:<16}{:<{}}{:>9}{:>13}{:>12}{:>12.1f}{:>11.1f}\n", one.operation,
+    out += fmt::format("  {:<18}{:<{}}{:>9}{:>13}{:>12}{:>12.1f}{:>11.1f}\n", one.operation,
                        one.algorithm, width, one.count,
                        format_bytes(static_cast<std::uint64_t>(one.bytes)),
                        format_seconds(one.seconds), one.median_us, one.most_us);
