@@ -11,6 +11,7 @@
 
 #include "apps/run_facts.hpp"
 #include "base/units.hpp"
+#include "replay/collective_figures.hpp"
 
 namespace heddle {
 namespace {
@@ -101,6 +102,20 @@ json to_json(const replay::KernelFigures& kernel) {
           {"outliers", kernel.outliers}};
 }
 
+json collectives_to_json(const RunTrace& run) {
+  json all = json::array();
+  for (const auto& one : replay::collective_figures(run)) {
+    all.push_back({{"operation", one.operation},
+                   {"algorithm", one.algorithm},
+                   {"count", one.count},
+                   {"bytes", one.bytes},
+                   {"seconds", one.seconds},
+                   {"median_us", one.median_us},
+                   {"most_us", one.most_us}});
+  }
+  return all;
+}
+
 /// The path's first, last and longest tasks.
 json path_to_json(const RunTrace& run, const Analysis& analysis) {
   const auto task = [&](replay::TaskId id) {
@@ -157,7 +172,17 @@ json to_json(const RunTrace& run, const Analysis& analysis) {
               {"chain", to_json(analysis.chain)}};
   result["kernels"] = json::array();
   for (const auto& kernel : analysis.kernels) result["kernels"].push_back(to_json(kernel));
+  result["collectives"] = collectives_to_json(run);
   return result;
+}
+
+json groups_to_json(const RunTrace& run) {
+  return {{"run", run.source},
+          {"about", json::parse(run.about)},
+          {"nodes", run.node_count},
+          {"damages", run.damages},
+          {"tasks", 0},
+          {"collectives", collectives_to_json(run)}};
 }
 
 }  // namespace heddle

@@ -10,4 +10,7 @@ namespace heddle {
 /// A superset of analysis_table().
 [[nodiscard]] nlohmann::json to_json(const replay::RunTrace& run, const replay::Analysis& analysis);
 
+/// A superset of groups_table().
+[[nodiscard]] nlohmann::json groups_to_json(const replay::RunTrace& run);
+
 }  // namespace heddle

@@ -13,6 +13,7 @@
 #include "apps/report.hpp"
 #include "apps/run_facts.hpp"
 #include "base/units.hpp"
+#include "replay/collective_figures.hpp"
 
 namespace heddle {
 namespace {
@@ -185,6 +186,23 @@ std::string transfers_table(const Analysis& analysis) {
   return rows.empty() ? rows : "\ntransfers\n" + rows;
 }
 
+std::string group_operations_table(const RunTrace& run) {
+  const std::vector<replay::CollectiveFigures> all = replay::collective_figures(run);
+  if (all.empty()) return {};
+  std::size_t width = std::string_view("way").size();
+  for (const auto& one : all) width = std::max(width, one.algorithm.size());
+  std::string out =
+      fmt::format("\n{:<20}{:<{}}{:>9}{:>13}{:>12}{:>12}{:>11}\n", "groups' operations", "way",
+                  width, "count", "bytes", "in all", "median, us", "most");
+  for (const auto& one : all) {
+    out += fmt::format("  {:<18}{:<{}}{:>9}{:>13}{:>12}{:>12.1f}{:>11.1f}\n", one.operation,
+                       one.algorithm, width, one.count,
+                       format_bytes(static_cast<std::uint64_t>(one.bytes)),
+                       format_seconds(one.seconds), one.median_us, one.most_us);
+  }
+  return out;
+}
+
 /// The reported rate, compared with that of matrix products.
 std::string rate_row(const RunFacts& facts) {
   if (!facts.gflops || !facts.gemm_gflops) {
@@ -285,10 +303,17 @@ std::string analysis_heading(const RunTrace& run, const Analysis& analysis) {
   return out;
 }
 
+std::string groups_table(const RunTrace& run) {
+  std::string out = fmt::format("{}\nno task ran on {} {}\n", run.source, run.node_count,
+                                run.node_count == 1 ? "node" : "nodes");
+  for (const std::string& damage : run.damages) out += fmt::format("  not whole: {}\n", damage);
+  return out + group_operations_table(run);
+}
+
 std::string analysis_table(const RunTrace& run, const Analysis& analysis) {
   return analysis_heading(run, analysis) + threads_table(run, analysis) +
          services_table(run, analysis) + waited_for_table(run, analysis) + kernels_table(analysis) +
-         transfers_table(analysis) + bounds_table(run, analysis) +
+         transfers_table(analysis) + group_operations_table(run) + bounds_table(run, analysis) +
          path_table("the longest chain of tasks that wait for each other", analysis.critical_path) +
          path_tasks(run, analysis) + path_table("what led to the last task", analysis.chain);
 }

@@ -15,4 +15,7 @@ namespace heddle {
 [[nodiscard]] std::string analysis_table(const replay::RunTrace& run,
                                          const replay::Analysis& analysis);
 
+/// What groups did in a run without tasks; ends with a line break.
+[[nodiscard]] std::string groups_table(const replay::RunTrace& run);
+
 }  // namespace heddle

@@ -53,6 +53,12 @@ int analyze(const AnalyzeOptions& options, Results& results) {
   for (const std::string& path : options.runs) {
     const replay::RunTrace run = replay::load_run(path);
     const auto job = options.job ? options.job : replay::main_job(run);
+    if (!job && is_one && !html && !run.collectives.empty()) {
+      print(groups_table(run));
+      report.push_back(groups_to_json(run));
+      are_whole = run.damages.empty();
+      continue;
+    }
     if (!job) throw Error(ErrorCode::usage, fmt::format("no task ran in '{}'", path));
     replay::Analysis analysis = replay::analyze(run, *job);
     are_whole = are_whole && run.damages.empty();

@@ -2,67 +2,40 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <fmt/format.h>
 #include <functional>
 #include <memory>
 #include <mpi.h>
-#include <nlohmann/json.hpp>
+#include <optional>
+#include <thread>
 #include <utility>
 
+#include "apps/collective_calls.hpp"
 #include "apps/collective_cases.hpp"
+#include "apps/collective_elements.hpp"
+#include "apps/collective_memory.hpp"
+#include "apps/collective_table.hpp"
 #include "apps/command.hpp"
 #include "apps/file_uses.hpp"
 #include "apps/report.hpp"
 #include "base/median.hpp"
-#include "base/units.hpp"
 #include "config/config.hpp"
 #include "node-runtime/collectives/group.hpp"
 #include "node-runtime/node.hpp"
 #include "node-runtime/transport/communicator.hpp"
+#include "node-runtime/wanted_devices.hpp"
 
 namespace heddle {
 namespace {
 
-using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
 /// At least and at most as many calls in a turn.
 constexpr std::int64_t calls_min = 5;
 constexpr std::int64_t calls_max = 20000;
 
-/// One operation of one size, and its memory.
-struct Case : CollectiveCase {
-  explicit Case(CollectiveCase what) : CollectiveCase(std::move(what)) {}
-
-  std::int64_t count = 0;  ///< doubles of a block
-
-  std::vector<double> heddle_us;
-  std::vector<double> heddle_p99_us;
-  std::vector<double> mpi_us;
-  std::string algorithm;
-  double predicted_us = 0;
-  std::vector<std::string> others;
-  double ranks_us = 0;  ///< predicted in each order; 0: it is no reduction
-  double places_us = 0;
-  bool is_right = true;
-};
-
-/// Memory of all cases: the largest of them.
-struct Buffers {
-  std::vector<double> input;
-  std::vector<double> output;
-};
-
-bool has_blocks(const std::string& operation, bool of_input) {
-  if (operation == "all_to_all") return true;
-  return of_input ? operation == "scatter" || operation == "reduce_scatter"
-                  : operation == "gather" || operation == "all_gather";
-}
-
-/// Numbers whose sums over a few thousand ranks are exact.
-double element(int rank, std::int64_t i) {
-  return static_cast<double>(rank * 31 + i % 1009);
+bool needs_devices(const BenchCollectivesOptions& options) {
+  return options.place != "host" || options.on_stream;
 }
 
 class CollectivesBench {
@@ -72,103 +45,123 @@ class CollectivesBench {
       : options_(options), config_(config), all_(all) {
     for (CollectiveCase& what :
          collective_cases(options.operations, options.bytes_min, options.bytes_max)) {
-      Case one(std::move(what));
+      MeasuredCollective one(std::move(what));
       one.count = one.bytes / 8;
-      if (options.triangles && one.bytes > 0) {
-        const std::int64_t order = order_of(one);
-        one.bytes = 8 * (order * (order + 1) / 2);
-      }
+      if (options.triangles && one.bytes > 0) one.bytes = 8 * shape_of(one).doubles();
       cases_.push_back(std::move(one));
     }
     const std::int64_t largest = options.bytes_max / 8 * 2 + 64;
     const auto doubles = static_cast<std::size_t>(largest * all_.size());
-    buffers_.input.resize(doubles);
-    buffers_.output.resize(doubles);
+    input_.resize(doubles);
+    output_.resize(doubles);
   }
 
-  /// All cases by turns with MPI's.
-  std::vector<Case> run() {
+  /// All cases by turns with MPI's. `neighbours`: of the nodes that see the same GPUs.
+  std::vector<MeasuredCollective> run(const GpuNeighbours& neighbours) {
     for (std::int32_t turn = 0; turn < options_.repetitions; ++turn) {
-      for (Case& one : cases_) measure_mpi(one);
+      if (!options_.triangles) measure_mpi(neighbours);
       Node node(config_, MPI_COMM_WORLD);
-      const Group group = node.group();
-      for (Case& one : cases_) measure(one, group);
+      measure_heddle(node);
       node.stop();
     }
     return std::move(cases_);
   }
 
  private:
+  /// What the calls of a turn work on.
+  struct Setting {
+    const Group& group;
+    CollectiveMemory& input;
+    CollectiveMemory& output;
+    Stream* stream;  ///< null: blocking calls
+  };
+
   [[nodiscard]] int rank() const { return all_.rank(); }
   [[nodiscard]] int size() const { return all_.size(); }
+  [[nodiscard]] bool is_on_device() const {
+    return options_.place == "device" || (options_.place == "mixed" && rank() % 2 == 1);
+  }
+  [[nodiscard]] BlockShape shape_of(const MeasuredCollective& one) const {
+    return {one.count, options_.triangles};
+  }
 
-  /// Times `call` behind `meet`, in seconds for each call, the slowest rank's; `reduce_max` brings
-  /// the largest of all ranks.
+  /// Times `call` behind `meet`, in microseconds for each call, the slowest rank's, from the last
+  /// one's begin on; `reduce_max` brings the largest of all ranks.
   template <class Call, class Meet, class ReduceMax>
   [[nodiscard]] std::vector<double> time(const Call& call, const Meet& meet,
                                          const ReduceMax& reduce_max) const {
+    const std::chrono::microseconds skew(options_.skew_us);
+    const auto share = skew * rank() / (size() - 1);
     const auto once = [&] {
       meet();
       const Clock::time_point begin = Clock::now();
+      while (Clock::now() < begin + share) std::this_thread::yield();
       call();
-      return std::chrono::duration<double>(Clock::now() - begin).count();
+      return std::chrono::duration<double, std::micro>(Clock::now() - begin - skew).count();
     };
     for (int i = 0; i < 2; ++i) static_cast<void>(once());
     // A few at a time: where ranks share cores some take a thousand times as long as others.
     std::vector<double> times;
-    double elapsed = 0;
+    double elapsed_us = 0;
     std::int64_t calls = calls_min;
     do {
       std::vector<double> some(static_cast<std::size_t>(calls));
       for (double& one : some) one = once();
       reduce_max(some);
-      for (const double one : some) elapsed += one;
+      for (const double one : some) elapsed_us += one + static_cast<double>(options_.skew_us);
       times.insert(times.end(), some.begin(), some.end());
       calls = std::min<std::int64_t>(2 * calls, 500);
-    } while (elapsed < options_.seconds && std::cmp_less(times.size(), calls_max));
+    } while (elapsed_us < options_.seconds * 1e6 && std::cmp_less(times.size(), calls_max));
+    std::ranges::sort(times);
     return times;
   }
 
-  void measure(Case& one, const Group& group) {
-    CollectiveOptions options;
-    options.algorithm = options_.algorithm;
-    if (!options_.order.empty()) {
-      options.order = options_.order == name_of(Order::places) ? Order::places : Order::ranks;
+  [[nodiscard]] std::vector<double> time_heddle(const Setting& with,
+                                                const CollectiveCall& call) const {
+    return time([&] { run_collective(with.group, call, with.stream); },
+                [&] { with.group.barrier(); },
+                [&](std::vector<double>& all) {
+                  with.group.all_reduce(
+                      {all.data(), static_cast<std::int64_t>(all.size()), Scalar::float64},
+                      ReduceOperation::maximum());
+                });
+  }
+
+  void measure_heddle(Node& node) {
+    const Group group = node.group();
+    Device* const device = is_on_device() ? &node.device(0) : nullptr;
+    CollectiveMemory input(input_, device);
+    CollectiveMemory output(output_, device);
+    const std::unique_ptr<Stream> stream =
+        options_.on_stream ? node.device(0).create_stream() : nullptr;
+    const Setting setting{group, input, output, stream.get()};
+    for (MeasuredCollective& one : cases_) measure(one, setting);
+    for (const CollectiveMemory* const memory : {&input, &output}) {
+      if (memory->is_on_device()) group.release(memory->address());
     }
-    options.fragment_bytes = options_.fragment_bytes;
-    const auto in = [&](std::int64_t count) {
-      return Outgoing{buffers_.input.data(), count, type_of(one)};
-    };
-    const auto out = [&](std::int64_t count) {
-      return Incoming{buffers_.output.data(), count, type_of(one)};
-    };
-    const std::int64_t count = options_.triangles ? 1 : one.count;
-    const auto sum = ReduceOperation::sum();
-    const std::function<void()> call = [&, operation = one.operation] {
-      if (operation == "barrier") group.barrier(options);
-      if (operation == "broadcast") group.broadcast(out(count), 0, options);
-      if (operation == "scatter") group.scatter(in(count), out(count), 0, options);
-      if (operation == "gather") group.gather(in(count), out(count), 0, options);
-      if (operation == "all_gather") group.all_gather(in(count), out(count), options);
-      if (operation == "reduce") group.reduce(in(count), out(count), sum, 0, options);
-      if (operation == "all_reduce") group.all_reduce(in(count), out(count), sum, options);
-      if (operation == "reduce_scatter") group.reduce_scatter(in(count), out(count), sum, options);
-      if (operation == "all_to_all") group.all_to_all(in(count), out(count), options);
-      if (operation == "scan") group.scan(in(count), out(count), sum, options);
-    };
-    if (one.heddle_us.empty()) validate(one, group, call);
-    std::vector<double> times = time(
-        call, [&] { group.barrier(); },
-        [&](std::vector<double>& all) {
-          group.all_reduce({all.data(), static_cast<std::int64_t>(all.size()), Scalar::float64},
-                           ReduceOperation::maximum());
-        });
-    for (double& t : times) t *= 1e6;
-    std::ranges::sort(times);
+  }
+
+  void measure(MeasuredCollective& one, const Setting& with) {
+    CollectiveCall call = call_of(one, with);
+    CollectiveCall in_place = call;
+    in_place.is_in_place = true;
+    const bool is_first = one.heddle_us.empty();
+    if (is_first) validate(one, with, call);
+    const std::vector<double> times = time_heddle(with, call);
     one.heddle_us.push_back(times[times.size() / 2]);
     one.heddle_p99_us.push_back(times[times.size() * 99 / 100]);
+    if (has_in_place(one.operation)) {
+      if (is_first) validate(one, with, in_place);
+      // Sums of sums stay finite.
+      std::ranges::fill(output_, 0.0);
+      with.output.bring_in();
+      one.in_place_us.push_back(median(time_heddle(with, in_place)));
+    }
     if (!options_.explains || !one.algorithm.empty()) return;
-    const CollectiveReport report = explain(one, group, options);
+    // What is chosen beside the board: the operation begun once more.
+    const Collective begun = begin_collective(with.group, call);
+    begun.wait();
+    const CollectiveReport report = begun.report();
     one.algorithm = report.algorithm;
     one.predicted_us = report.predicted_s * 1e6;
     one.others = report.others;
@@ -176,181 +169,116 @@ class CollectivesBench {
     one.places_us = report.predicted_places_s * 1e6;
   }
 
-  /// What is chosen beside the board: the operation begun once more.
-  [[nodiscard]] CollectiveReport explain(const Case& one, const Group& group,
-                                         const CollectiveOptions& options) {
-    const std::int64_t count = options_.triangles ? 1 : one.count;
-    const Outgoing in{buffers_.input.data(), count, type_of(one)};
-    const Incoming out{buffers_.output.data(), count, type_of(one)};
-    const auto sum = ReduceOperation::sum();
-    const std::string& o = one.operation;
-    const Collective begun = o == "barrier"      ? group.begin_barrier(options)
-                             : o == "broadcast"  ? group.begin_broadcast(out, 0, options)
-                             : o == "scatter"    ? group.begin_scatter(in, out, 0, options)
-                             : o == "gather"     ? group.begin_gather(in, out, 0, options)
-                             : o == "all_gather" ? group.begin_all_gather(in, out, options)
-                             : o == "reduce"     ? group.begin_reduce(in, out, sum, 0, options)
-                             : o == "all_reduce" ? group.begin_all_reduce(in, out, sum, options)
-                             : o == "reduce_scatter"
-                                 ? group.begin_reduce_scatter(in, out, sum, options)
-                             : o == "all_to_all" ? group.begin_all_to_all(in, out, options)
-                                                 : group.begin_scan(in, out, sum, options);
-    begun.wait();
-    return begun.report();
-  }
-
-  /// Contiguous doubles; or a lower triangle with about as many.
-  [[nodiscard]] Datatype type_of(const Case& one) const {
-    if (!options_.triangles) return Scalar::float64;
-    const std::int64_t n = order_of(one);
-    return Datatype::triangle({.rows = n, .columns = n, .leading = n}, Scalar::float64);
-  }
-  [[nodiscard]] static std::int64_t order_of(const Case& one) {
-    return std::max<std::int64_t>(
-        1, static_cast<std::int64_t>(std::sqrt(2 * static_cast<double>(one.count))));
-  }
-
-  /// Where the doubles of a block lie, in their order, and of the next block the first.
-  struct Layout {
-    std::vector<std::int64_t> places;
-    std::int64_t extent = 0;
-    [[nodiscard]] std::int64_t doubles() const { return static_cast<std::int64_t>(places.size()); }
-    [[nodiscard]] std::size_t at(std::int64_t i) const {
-      return static_cast<std::size_t>(i / doubles() * extent +
-                                      places[static_cast<std::size_t>(i % doubles())]);
+  [[nodiscard]] CollectiveCall call_of(const MeasuredCollective& one, const Setting& with) const {
+    const BlockShape shape = shape_of(one);
+    CollectiveCall call{one.operation,
+                        {with.input.address(), shape.elements(), shape.type()},
+                        {with.output.address(), shape.elements(), shape.type()},
+                        false,
+                        {}};
+    call.options.algorithm = options_.algorithm;
+    if (!options_.order.empty()) {
+      call.options.order = options_.order == name_of(Order::places) ? Order::places : Order::ranks;
     }
-  };
-  [[nodiscard]] Layout layout_of(const Case& one) const {
-    const std::int64_t rows = options_.triangles ? order_of(one) : one.count;
-    const std::int64_t columns = options_.triangles ? rows : 1;
-    Layout layout{{}, rows * columns};
-    for (std::int64_t c = 0; c < columns; ++c) {
-      for (std::int64_t r = c; r < rows; ++r) layout.places.push_back(c * rows + r);
-    }
-    return layout;
+    call.options.fragment_bytes = options_.fragment_bytes;
+    return call;
   }
 
   /// Every element that comes to this rank, and that nothing else changes.
-  void validate(Case& one, const Group& group, const std::function<void()>& call) {
-    if (one.operation == "barrier") return call();
-    const Layout layout = layout_of(one);
-    const std::int64_t n = layout.doubles();
-    const std::int64_t in_blocks = has_blocks(one.operation, true) ? size() : 1;
-    const std::int64_t out_blocks = has_blocks(one.operation, false) ? size() : 1;
-    for (std::int64_t i = 0; i < n * in_blocks; ++i) {
-      buffers_.input[layout.at(i)] = element(rank(), i);
-    }
-    const auto region = static_cast<std::size_t>(layout.extent * out_blocks);
-    std::fill_n(buffers_.output.begin(), region, -1.0);
-    std::vector<double> expected(region, -1.0);
-    const auto sum = [&](std::int64_t i, int ranks) {
-      double all = 0;
-      for (int r = 0; r < ranks; ++r) all += element(r, i);
-      return all;
-    };
-    const std::string& o = one.operation;
-    const auto value = [&](std::int64_t i) {
-      if (o == "broadcast") return element(0, i);
-      if (o == "scatter") return element(0, rank() * n + i);
-      if (o == "gather" || o == "all_gather") return element(static_cast<int>(i / n), i % n);
-      if (o == "all_to_all") return element(static_cast<int>(i / n), rank() * n + i % n);
-      if (o == "reduce_scatter") return sum(rank() * n + i, size());
-      return sum(i, o == "scan" ? rank() + 1 : size());
-    };
-    const bool has_result = rank() == 0 || (o != "gather" && o != "reduce");
-    for (std::int64_t i = 0; has_result && i < n * out_blocks; ++i) {
-      expected[layout.at(i)] = value(i);
-      if (o == "broadcast" && rank() == 0) buffers_.output[layout.at(i)] = value(i);
-    }
-    call();
-    const bool is_right = std::equal(expected.begin(), expected.end(), buffers_.output.begin());
-    std::int64_t wrong = is_right ? 0 : 1;
-    group.all_reduce({&wrong, 1, Scalar::int64}, ReduceOperation::maximum());
-    one.is_right = wrong == 0;
+  void validate(MeasuredCollective& one, const Setting& with, const CollectiveCall& call) {
+    if (one.operation == "barrier") return run_collective(with.group, call, with.stream);
+    const CollectiveElements elements(one.operation, rank(), size(), shape_of(one));
+    elements.write(input_, output_, call.is_in_place);
+    with.input.bring_in();
+    with.output.bring_in();
+    run_collective(with.group, call, with.stream);
+    with.output.bring_back();
+    std::int64_t wrong = elements.are_right(output_) ? 0 : 1;
+    with.group.all_reduce({&wrong, 1, Scalar::int64}, ReduceOperation::maximum());
+    one.is_right = one.is_right && wrong == 0;
   }
 
-  void measure_mpi(Case& one) const {
-    if (options_.triangles) return;
-    const int n = static_cast<int>(one.count);
-    const double* const in = buffers_.input.data();
-    auto* const out = const_cast<double*>(buffers_.output.data());  // NOLINT: measured memory
-    const MPI_Comm all = MPI_COMM_WORLD;
-    const std::string& o = one.operation;
-    const std::function<int()> call = [&]() -> int {
-      if (o == "barrier") return MPI_Barrier(all);
-      if (o == "broadcast") return MPI_Bcast(out, n, MPI_DOUBLE, 0, all);
-      if (o == "scatter") return MPI_Scatter(in, n, MPI_DOUBLE, out, n, MPI_DOUBLE, 0, all);
-      if (o == "gather") return MPI_Gather(in, n, MPI_DOUBLE, out, n, MPI_DOUBLE, 0, all);
-      if (o == "all_gather") return MPI_Allgather(in, n, MPI_DOUBLE, out, n, MPI_DOUBLE, all);
-      if (o == "reduce") return MPI_Reduce(in, out, n, MPI_DOUBLE, MPI_SUM, 0, all);
-      if (o == "all_reduce") return MPI_Allreduce(in, out, n, MPI_DOUBLE, MPI_SUM, all);
-      if (o == "reduce_scatter") {
-        return MPI_Reduce_scatter_block(in, out, n, MPI_DOUBLE, MPI_SUM, all);
-      }
-      if (o == "all_to_all") return MPI_Alltoall(in, n, MPI_DOUBLE, out, n, MPI_DOUBLE, all);
-      return MPI_Scan(in, out, n, MPI_DOUBLE, MPI_SUM, all);
-    };
-    std::vector<double> times =
-        time([&] { check_mpi(call(), "a collective of MPI's"); },
-             [&] { check_mpi(MPI_Barrier(all), "MPI_Barrier"); },
-             [&](std::vector<double>& largest) {
-               check_mpi(MPI_Allreduce(MPI_IN_PLACE, largest.data(),
-                                       static_cast<int>(largest.size()), MPI_DOUBLE, MPI_MAX, all),
-                         "MPI_Allreduce");
-             });
-    for (double& t : times) t *= 1e6;
-    one.mpi_us.push_back(median(times));
+  /// All cases, without a node: MPI alone.
+  void measure_mpi(const GpuNeighbours& neighbours) {
+    DeviceSet devices;
+    std::optional<StagedMemory> staged;
+    const std::size_t doubles = static_cast<std::size_t>(options_.bytes_max / 8 * size());
+    all_.throw_together(trouble_of([&] {
+      if (!is_on_device()) return;
+      DeviceOptions wanted = wanted_devices(config_.runtime.devices);
+      wanted.cuda.nodes = neighbours.nodes;
+      wanted.cuda.node = neighbours.node;
+      wanted.count = 1;
+      wanted.cuda.memory_bytes = 2 * doubles * sizeof(double) + reserve_bytes;
+      devices = make_devices(wanted);
+      staged.emplace(*devices.devices.front(), doubles);
+    }));
+    for (MeasuredCollective& one : cases_) {
+      const auto extents = collective_extents(one.operation, rank(), size(), one.count);
+      const double* const in = staged ? staged->input() : input_.data();
+      double* const out = staged ? staged->output() : output_.data();
+      one.mpi_us.push_back(median(time(
+          [&] {
+            if (staged) staged->bring_input(extents.in);
+            check_mpi(run_mpi_collective(one.operation, in, out, static_cast<int>(one.count)),
+                      "a collective of MPI's");
+            if (staged) staged->bring_output(extents.out);
+          },
+          [] { check_mpi(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier"); },
+          [](std::vector<double>& largest) {
+            check_mpi(MPI_Allreduce(MPI_IN_PLACE, largest.data(), static_cast<int>(largest.size()),
+                                    MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD),
+                      "MPI_Allreduce");
+          })));
+    }
   }
+
+  /// Of a GPU's memory, for what a driver keeps.
+  static constexpr std::uint64_t reserve_bytes = std::uint64_t{64} << 20U;
 
   const BenchCollectivesOptions& options_;
   const Config& config_;
   const Communicator& all_;
-  std::vector<Case> cases_;
-  Buffers buffers_;
+  std::vector<MeasuredCollective> cases_;
+  std::vector<double> input_;  ///< for the largest case
+  std::vector<double> output_;
 };
 
-std::string table(const std::vector<Case>& cases, int ranks, bool explains) {
-  std::string out = fmt::format("{:<15} {:>10} {:>10} {:>10} {:>8} {:>10} {:>7}  {}\n", "operation",
-                                "bytes", "us", "p99", "GB/s", "MPI us", "MPI", "");
-  for (const Case& one : cases) {
-    const double us = median(one.heddle_us);
-    const bool has_mpi = !one.mpi_us.empty();
-    const double mpi = has_mpi ? median(one.mpi_us) : 0;
-    out +=
-        fmt::format("{:<15} {:>10} {:>10.2f} {:>10.2f} {:>8} {:>10} {:>7}  {}\n", one.operation,
-                    one.bytes, us, median(one.heddle_p99_us),
-                    one.bytes > 0 ? fmt::format("{:.2f}", bus_gb_per_second(one, us, ranks)) : "-",
-                    has_mpi ? fmt::format("{:.2f}", mpi) : "-",
-                    has_mpi ? fmt::format("{:.2f}", mpi / us) : "-", one.is_right ? "" : "WRONG");
-    if (!explains) continue;
-    out += fmt::format("{:<15} {:>10} {:>10.2f}  predicted beside the board: {}\n", "", "",
-                       one.predicted_us, one.algorithm);
-    if (one.ranks_us > 0) {
-      out += fmt::format("{:>39} in the order of ranks {:.2f} us, of places {:.2f} us\n", "",
-                         one.ranks_us, one.places_us);
-    }
-    for (const std::string& other : one.others) out += fmt::format("{:>39} {}\n", "not", other);
-  }
-  return out;
+/// Throws Error(usage) on all nodes where one has no device and should.
+void check_devices(const BenchCollectivesOptions& options, const Config& config,
+                   const GpuNeighbours& neighbours, const Communicator& communicator) {
+  if (!needs_devices(options)) return;
+  communicator.throw_together(trouble_of([&] {
+    DeviceOptions wanted = wanted_devices(config.runtime.devices);
+    wanted.cuda.nodes = neighbours.nodes;
+    wanted.cuda.node = neighbours.node;
+    wanted.cuda.memory_bytes = std::uint64_t{64} << 20U;
+    const DeviceSet devices = make_devices(wanted);
+    if (!devices.devices.empty()) return;
+    const std::string what =
+        options.place != "host" ? fmt::format("--place {}", options.place) : "--stream";
+    throw Error(ErrorCode::usage,
+                fmt::format("{} needs a device on each node, and node {} has none ({}): --set "
+                            "runtime.devices.backend=emulated gives emulated ones",
+                            what, communicator.rank(), devices.why));
+  }));
 }
 
-void write_cases(const std::vector<Case>& cases, int ranks, const std::string& path, Run& run) {
-  json list = json::array();
-  for (const Case& one : cases) {
-    const double us = median(one.heddle_us);
-    list.push_back(
-        {{"operation", one.operation},
-         {"bytes", one.bytes},
-         {"ranks", ranks},
-         {"microseconds", us},
-         {"p99_microseconds", median(one.heddle_p99_us)},
-         {"gb_per_second", bus_gb_per_second(one, us, ranks)},
-         {"mpi_microseconds", one.mpi_us.empty() ? json(nullptr) : json(median(one.mpi_us))},
-         {"valid", one.is_right}});
+std::string heading(const BenchCollectivesOptions& options, int nodes) {
+  const std::string memory = options.place == "mixed"    ? "odd nodes' memory on devices"
+                             : options.place == "device" ? "device memory"
+                                                         : "host memory";
+  std::string text = fmt::format(
+      "heddle {}: bench collectives, {} nodes, {}, {}{}\nSlowest rank, medians of {} turns; bytes "
+      "of a rank's block. MPI: its time over heddle's{}.\n",
+      heddle_version(), nodes, memory, options.triangles ? "lower triangles" : "float64",
+      options.on_stream ? ", on streams" : "", options.repetitions,
+      options.place == "host" ? "" : ", staged by page-locked memory");
+  if (options.skew_us > 0) {
+    text += fmt::format("The last rank begins {} us behind the first; times from then on.\n",
+                        options.skew_us);
   }
-  const json all{{"version", heddle_version()}, {"collectives", std::move(list)}};
-  run.results().add_text(path, json_text(all));
-  run.results().commit();
+  return text + "\n";
 }
 
 }  // namespace
@@ -364,28 +292,31 @@ int bench_collectives(const BenchCollectivesOptions& options, Run& run) {
                   "collectives need two nodes: mpiexec.mpich -n 2 heddle bench collectives");
     }
     check_collective_cases(options.operations, options.bytes_min, options.bytes_max);
-    config = Config::from_text("runtime: {cpu_workers: 1, devices: {backend: none}}", "bench",
-                               options.overrides);
+    const char* const backend = needs_devices(options) ? "auto" : "none";
+    config = Config::from_text(
+        fmt::format("runtime: {{cpu_workers: 1, devices: {{backend: {}}}}}", backend), "bench",
+        options.overrides);
     FileUses files;
     if (options.report) files.writes("--report", *options.report);
     if (is_first) files.check_writable(run.janitor());
   }));
   const Communicator communicator(MPI_COMM_WORLD);
+  const GpuNeighbours neighbours = find_gpu_neighbours(config.runtime.devices, communicator);
+  check_devices(options, config, neighbours, communicator);
   if (is_first && options.verbosity != Verbosity::quiet) {
-    print(
-        fmt::format("heddle {}: bench collectives, {} nodes, host memory, {}\nSlowest rank, "
-                    "medians of {} turns; "
-                    "bytes of a rank's block. MPI: its time over heddle's.\n\n",
-                    heddle_version(), communicator.size(),
-                    options.triangles ? "lower triangles" : "float64", options.repetitions));
+    print(heading(options, communicator.size()));
   }
-  const std::vector<Case> cases = CollectivesBench(options, config, communicator).run();
-  const bool all_right = std::ranges::all_of(cases, &Case::is_right);
+  const std::vector<MeasuredCollective> cases =
+      CollectivesBench(options, config, communicator).run(neighbours);
+  const bool all_right = std::ranges::all_of(cases, &MeasuredCollective::is_right);
   if (is_first) {
     if (options.verbosity != Verbosity::quiet) {
-      print(table(cases, communicator.size(), options.explains));
+      print(collectives_table(cases, communicator.size(), options.explains));
     }
-    if (options.report) write_cases(cases, communicator.size(), *options.report, run);
+    if (options.report) {
+      write_collectives(cases, communicator.size(), options.place, options.on_stream,
+                        *options.report, run);
+    }
     if (!all_right) print_error("some elements were not what they should be");
   }
   return all_right ? 0 : exit_status(ErrorCode::internal);

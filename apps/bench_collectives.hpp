@@ -29,6 +29,9 @@ struct BenchCollectivesOptions {
   std::string algorithm;  ///< empty: as configured
   std::string order;      ///< of reductions: ranks, places; empty: as configured
   std::int64_t fragment_bytes = 0;
+  std::string place = "host";  ///< of the memory: "device", "mixed" (odd ranks on devices)
+  bool on_stream = false;      ///< operations of a stream of the device, which is waited for
+  std::int64_t skew_us = 0;    ///< that the last rank begins behind the first
   bool triangles = false;  ///< lower triangles of square matrices instead of contiguous elements
   bool explains = false;
   std::int32_t repetitions = 3;  ///< turns of heddle and MPI
@@ -36,9 +39,10 @@ struct BenchCollectivesOptions {
   SimulatedNodes simulated;
 };
 
-/// `heddle bench collectives`: validated collectives of all nodes on host memory, by turns with
-/// MPI's own. Collective over the run's processes. Returns the exit status: 0, or 1 if elements
-/// were wrong. Throws Error, the same on all processes.
+/// `heddle bench collectives`: validated collectives of all nodes on memory of hosts and of each
+/// node's first device, by turns with MPI's own; for memory of a device those are staged by
+/// page-locked memory of the host. Collective over the run's processes. Returns the exit status: 0,
+/// or 1 if elements were wrong. Throws Error, the same on all processes.
 int bench_collectives(const BenchCollectivesOptions& options, Run& run);
 
 }  // namespace heddle

@@ -71,7 +71,8 @@ void add_simulated_nodes(CLI::App& command, SimulatedNodes& o) {
           .add_option("--machine", o.machine,
                       "simulate a machine, as psg.yaml in config/machines, without MPI")
           ->type_name("MACHINE.yaml");
-  for (const char* const of_this_machine : {"--set", "--triangles", "--repeat", "--seconds"}) {
+  for (const char* const of_this_machine : {"--set", "--triangles", "--repeat", "--seconds",
+                                            "--place", "--stream", "--blocking", "--skew"}) {
     machine->excludes(command.get_option(of_this_machine));
   }
   command.add_option("--nodes", o.nodes, "simulated nodes, up to 10,000; several: 8,16,32 [all]")
@@ -113,7 +114,7 @@ void add_bytes(CLI::App& command, BenchCollectivesOptions& o) {
 
 void add_bench_collectives(CLI::App& bench, BenchCollectivesOptions& o, Work& work) {
   CLI::App* command = bench.add_subcommand(
-      "collectives", "operations of all nodes on host memory, beside MPI's own");
+      "collectives", "operations of all nodes on memory of hosts and devices, beside MPI's own");
   command->add_option("--report", o.report, "write the figures, JSON")
       ->type_name("FILE.json")
       ->check(option_checks::written());
@@ -131,6 +132,16 @@ void add_bench_collectives(CLI::App& bench, BenchCollectivesOptions& o, Work& wo
       ->check(CLI::IsMember({"ranks", "places"}));
   command->add_option("--fragment", o.fragment_bytes, "bytes of a fragment; 0: chosen")
       ->check(option_checks::whole(0));
+  command
+      ->add_option("--place", o.place,
+                   "of the memory: host, device (the node's first), or mixed: odd nodes on devices")
+      ->check(CLI::IsMember({"host", "device", "mixed"}))
+      ->capture_default_str();
+  command->add_flag("--stream,!--blocking", o.on_stream,
+                    "operations of a stream of the device, which is waited for; or blocking ones");
+  command
+      ->add_option("--skew", o.skew_us, "microseconds that the last node begins behind the first")
+      ->check(option_checks::whole(0, 1'000'000));
   command->add_flag("--triangles", o.triangles, "lower triangles instead of contiguous elements");
   command->add_flag("--explain", o.explains, "print what was chosen, and what else could be");
   command->add_option("--repeat", o.repetitions, "turns of heddle and MPI, 1 to 100")

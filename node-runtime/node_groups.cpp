@@ -104,6 +104,10 @@ std::shared_ptr<GroupCore> Node::Parts::make_world() {
                          {.name = "devices of the group of all nodes"});
   if (has_devices != 0) core->set_have_devices();
   core->set_up_board();
+  if (recorder.enabled()) {
+    group_trace = std::make_shared<collectives::OperationTrace>(recorder);
+    core->set_trace(group_trace);
+  }
   if (config.runtime.collectives.explain && facts.rank == 0) {
     core->set_explanations(std::make_shared<collectives::Explanations>(
         [](const std::string& text) { fmt::print(stderr, "heddle: {}\n", text); }));

@@ -11,6 +11,7 @@
 #include "kernels/cpu/blas.hpp"
 #include "kernels/cpu/blas_memory.hpp"
 #include "kernels/kernels.hpp"
+#include "node-runtime/collectives/operation_trace.hpp"
 #include "node-runtime/machine/prepare.hpp"
 #include "node-runtime/machine/quick_times.hpp"
 #include "node-runtime/node_facts.hpp"
@@ -442,6 +443,7 @@ Node::Parts::~Parts() {
               fmt::format("node {} has gone while others may need it: {}", facts.rank, how)));
   }
   stop_threads();
+  if (group_trace != nullptr) group_trace->close();
   local_messages.reset();
   tiles.reset();  // its devices' threads ring the engine's bell
 }

@@ -31,7 +31,8 @@ namespace heddle {
 
 namespace collectives {
 class GroupCore;
-}
+class OperationTrace;
+}  // namespace collectives
 
 /// What a node is made of, and how it comes about: nodes agree, each decides on its cores and
 /// devices, and its threads start. Node's own.
@@ -88,9 +89,10 @@ struct Node::Parts {
   trace::Recorder recorder;
   MessageExplanations explanations;
   std::unique_ptr<TileTransport> tiles;  ///< before the store, which takes all memory of devices
-  std::unique_ptr<LocalMessages> local_messages;  ///< of a single node; likewise
-  std::mutex local_messages_mutex;                ///< making it
-  std::shared_ptr<collectives::GroupCore> world;  ///< null: nobody has asked for it
+  std::unique_ptr<LocalMessages> local_messages;             ///< of a single node; likewise
+  std::mutex local_messages_mutex;                           ///< making it
+  std::shared_ptr<collectives::OperationTrace> group_trace;  ///< null: none is written
+  std::shared_ptr<collectives::GroupCore> world;             ///< null: nobody has asked for it
   std::unique_ptr<TileStore> store;
   std::unique_ptr<Engine> engine;
   std::unique_ptr<MpiProgress> progress;

@@ -418,7 +418,9 @@ std::vector<ServiceTime> service_times(const RunTrace& run, Interval span) {
   std::vector<ServiceTime> times;
   for (std::size_t i = 0; i < run.threads.size(); ++i) {
     const Thread& thread = run.threads[i];
-    if (runs_tasks(thread) || thread.name == trace::divided_row) continue;
+    const bool is_thread =
+        thread.name != trace::divided_row && thread.name != trace::collectives_row;
+    if (runs_tasks(thread) || !is_thread) continue;
     ServiceTime& time = times.emplace_back();
     time.thread = ThreadId(static_cast<std::int32_t>(i));
     const auto waits = run.waits_of(thread);

@@ -157,6 +157,11 @@ class NodeReader {
     run_.counters.push_back(
         {trace_.node, names_[counter.name.value()], counter.place, when, counter.value});
   }
+  void add(const trace::CollectiveRecord& one) {
+    run_.collectives.push_back({trace_.node, names_[one.operation.value()],
+                                names_[one.algorithm.value()], one.group, one.number, one.ranks,
+                                one.bytes, one.is_on_stream != 0, time(one.start_ns, one.end_ns)});
+  }
   /// Not needed by any analysis.
   void add(const trace::FragmentRecord& /*fragment*/) {}
 

@@ -115,6 +115,19 @@ struct Generated {
   std::int64_t time_ns = 0;
 };
 
+/// An operation of a group on one of its members. `group` and `number` are the same on all.
+struct Collective {
+  NodeId node;
+  trace::NameId operation;  ///< ids of the run's names
+  trace::NameId algorithm;
+  std::int32_t group = -1;
+  std::int64_t number = 0;
+  std::int32_t ranks = 0;
+  std::uint64_t bytes = 0;  ///< of the member's own elements
+  bool is_on_stream = false;
+  Interval time;
+};
+
 /// A change of a value.
 struct Counter {
   NodeId node;
@@ -138,6 +151,7 @@ struct RunTrace {
   std::vector<Wait> waits;  ///< by thread in order
   std::vector<Copy> copies;
   std::vector<Message> messages;
+  std::vector<Collective> collectives{};
   std::vector<Counter> counters;                     ///< by thread in order
   std::vector<Generated> generated;                  ///< by node in order
   std::vector<trace::MatrixDescription> matrices{};  ///< by number

@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 #include <utility>
 
+#include "base/clock.hpp"
 #include "base/process_limits.hpp"
 #include "base/require.hpp"
 #include "node-runtime/collectives/execution/seal.hpp"
@@ -26,6 +27,7 @@ ExchangeCore::ExchangeCore(std::shared_ptr<GroupCore> group, ExchangePlan plan, 
 
 /// Rounds keep the exchange alive, and so `this`.
 void ExchangeCore::use(p2p::ChannelId channel) {
+  channel_ = channel;
   messages_.nodes = group_->options().nodes;
   messages_.patience = group_->options().patience;
   messages_.send = [this, channel](const p2p::Outgoing& message, NodeId to, std::int32_t tag,
@@ -72,6 +74,7 @@ std::shared_ptr<Operation> ExchangeCore::take_round() {
     failure_.reset();
     begun_ = Clock::now();
     seconds_ = 0;
+    if (group_->options().trace != nullptr) traced_since_ns_[round] = now_ns();
   }
   try {
     group_->throw_failure();
@@ -97,11 +100,29 @@ void ExchangeCore::over(std::int64_t round, const Error* failure) {
                                            describe(round), failure->what())));
   }
   std::shared_ptr<Operation> dropped;  // without the lock
+  std::optional<TracedOperation> traced;
+  {
+    const std::scoped_lock lock(mutex_);
+    traced = take_traced(round);
+  }
+  if (traced && failure == nullptr) group_->options().trace->add(*traced);
   const std::scoped_lock lock(mutex_);
   if (round != round_) return;
   dropped = std::move(operation_);
   operation_ = nullptr;
   if (failure != nullptr) failure_ = own_copy(*failure);
+}
+
+std::optional<TracedOperation> ExchangeCore::take_traced(std::int64_t round) {
+  const auto since = traced_since_ns_.extract(round);
+  if (since.empty()) return std::nullopt;
+  return TracedOperation{.operation = "exchange",
+                         .algorithm = std::string(name_of(plan_.choice.way)),
+                         .group = channel_.value(),
+                         .number = round,
+                         .bytes = plan_.bytes,
+                         .ranks = group_->size(),
+                         .start_ns = since.mapped()};
 }
 
 void ExchangeCore::found_over(std::int64_t round) {

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -56,6 +57,8 @@ class ExchangeCore final : public GroupRounds, public std::enable_shared_from_th
 
   ExchangeCore(std::shared_ptr<GroupCore> group, ExchangePlan plan, std::string name);
   void use(p2p::ChannelId channel);
+  /// With the lock: a round that has ended, where a trace is written.
+  [[nodiscard]] std::optional<TracedOperation> take_traced(std::int64_t round);
   void over(std::int64_t round, const Error* failure);
   /// By who finds a round to be over, the last one or one before.
   void found_over(std::int64_t round);
@@ -66,12 +69,15 @@ class ExchangeCore final : public GroupRounds, public std::enable_shared_from_th
   const ExchangePlan plan_;
   const std::string name_;
   std::int32_t number_ = 0;  ///< in the group
+  p2p::ChannelId channel_;
   GroupMessages messages_;
   std::mutex mutex_;
   std::int64_t round_ = 0;                ///< begun last
   std::shared_ptr<Operation> operation_;  ///< of it; null when it has been found to be over
   std::optional<Error> failure_;          ///< of it, then
   Clock::time_point begun_;
+  /// Of rounds under way, where a trace is written; the next one may begin before over().
+  std::map<std::int64_t, std::int64_t> traced_since_ns_;
   double seconds_ = 0;  ///< of it; 0: was not found to be over
 };
 

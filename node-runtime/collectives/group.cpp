@@ -144,6 +144,7 @@ std::shared_ptr<GroupCore> make_member(GroupCore& parent, const Wish& own,
   }
   auto core = GroupCore::make(parent.user_messages(), std::move(options));
   core->set_up_board();
+  core->set_trace(parent.options().trace);
   return core;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/core.h>
 
+#include "base/clock.hpp"
 #include "base/process_limits.hpp"
 #include "node-runtime/collectives/reduce/device_reduction.hpp"
 
@@ -123,6 +124,7 @@ std::optional<p2p::LaneId> GroupCore::lane_for(const Call& call, const Stream* s
 }
 
 GroupCore::Begun GroupCore::begin(Call call, Stream* stream) {
+  const std::int64_t start_ns = trace_start();
   fill_in(call, options_.defaults);
   // A fragment says nothing to messages that are not forwarded: the board does not ask.
   if (call.options.fragment_bytes == 0) {
@@ -162,6 +164,11 @@ GroupCore::Begun GroupCore::begin(Call call, Stream* stream) {
       why = own_copy(failure != nullptr ? *failure : refusal.mapped());
     } else {
       under_way_[number] = begun.operation;
+      if (options_.trace != nullptr) {
+        TracedOperation& shown = traced_[number] = traced(call, number, start_ns);
+        shown.algorithm = begun.choice.text();
+        shown.is_on_stream = stream != nullptr;
+      }
       begins(number, seal);
     }
   }
@@ -206,6 +213,7 @@ void GroupCore::run(Call call) {
 void GroupCore::run_on_board(const Call& call) {
   // One after the other, in the order of their numbers.
   const std::scoped_lock turn(board_mutex_);
+  const std::int64_t start_ns = trace_start();
   const std::int64_t number = take_number(call);
   try {
     check(call, rank(), size());
@@ -242,8 +250,42 @@ void GroupCore::run_on_board(const Call& call) {
                                            rank(), number, call.describe(), why.what())));
     throw;
   }
-  const std::scoped_lock lock(mutex_);
-  on_board_ = 0;
+  {
+    const std::scoped_lock lock(mutex_);
+    on_board_ = 0;
+  }
+  if (options_.trace == nullptr) return;
+  TracedOperation shown = traced(call, number, start_ns);
+  shown.algorithm = "host board";
+  options_.trace->add(shown);
+}
+
+// ---- trace -----------------------------------------------------------------------------------
+
+std::int64_t GroupCore::trace_start() const {
+  return options_.trace == nullptr ? 0 : now_ns();
+}
+
+TracedOperation GroupCore::traced(const Call& call, std::int64_t number,
+                                  std::int64_t start_ns) const {
+  return {.operation = name_of(call.kind),
+          .algorithm = {},
+          .group = options_.channel.value(),
+          .number = number,
+          .bytes = bytes_of(call),
+          .ranks = size(),
+          .start_ns = start_ns};
+}
+
+std::optional<TracedOperation> GroupCore::take_traced(std::int64_t number) {
+  auto found = traced_.extract(number);
+  if (found.empty()) return std::nullopt;
+  const auto operation = under_way_.find(number);
+  if (operation != under_way_.end() && operation->second != nullptr &&
+      operation->second->has_skipped_steps()) {
+    found.mapped().algorithm = "direct";
+  }
+  return std::move(found.mapped());
 }
 
 /// Waits until the peer of a misfit has told all members both calls; if it does not soon, this one

@@ -21,6 +21,7 @@
 #include "node-runtime/collectives/explanations.hpp"
 #include "node-runtime/collectives/host_board.hpp"
 #include "node-runtime/collectives/node_devices.hpp"
+#include "node-runtime/collectives/operation_trace.hpp"
 #include "node-runtime/collectives/waiting_streams.hpp"
 #include "node-runtime/transport/user_messages.hpp"
 
@@ -83,6 +84,8 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
     CollectiveOptions defaults{};  ///< of calls that do not say otherwise
     /// Null: nothing is explained.
     std::shared_ptr<Explanations> explanations{};
+    /// Null: no trace is written.
+    std::shared_ptr<OperationTrace> trace{};
   };
   /// Collective in order: all members make the same groups.
   [[nodiscard]] static std::shared_ptr<GroupCore> make(std::weak_ptr<UserMessages> messages,
@@ -104,6 +107,9 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   /// Throws Error(usage) when the node has ended.
   [[nodiscard]] std::shared_ptr<UserMessages> user_messages() const { return devices_.messages(); }
   void set_explanations(std::shared_ptr<Explanations> to) { options_.explanations = std::move(to); }
+
+  /// Between calls of the first thread.
+  void set_trace(std::shared_ptr<OperationTrace> to) { options_.trace = std::move(to); }
 
   /// Groups of a node that there may be.
   static constexpr std::int32_t groups_max = 256;
@@ -189,6 +195,12 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   void run_on_board(const Call& call);
   [[nodiscard]] bool is_on_one_host() const;
   [[nodiscard]] std::optional<p2p::LaneId> lane_for(const Call& call, const Stream* stream) const;
+  /// Where a trace is written: when a call begins; otherwise 0.
+  [[nodiscard]] std::int64_t trace_start() const;
+  [[nodiscard]] TracedOperation traced(const Call& call, std::int64_t number,
+                                       std::int64_t start_ns) const;
+  /// With the lock: of an operation that is over; none: it is in no trace.
+  [[nodiscard]] std::optional<TracedOperation> take_traced(std::int64_t number);
   void look_from_board();
   /// With the lock, which is given back meanwhile; whether `is_there` before the limit.
   bool wait_for_news(std::unique_lock<std::mutex>& lock, std::chrono::milliseconds limit,
@@ -222,7 +234,8 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   mutable std::mutex mutex_;
   std::int64_t next_ = 1;
   std::map<std::int64_t, std::shared_ptr<Operation>> under_way_;  ///< null: is being made
-  std::deque<Called> calls_;                                      ///< the last ones
+  std::map<std::int64_t, TracedOperation> traced_;  ///< of those; empty without a trace
+  std::deque<Called> calls_;                        ///< the last ones
   /// Of all calls that have begun: the same on all members whose calls fit together. Messages are
   /// sealed with it, so that what has not fitted is found by the next message at the latest.
   std::uint64_t calls_digest_ = 0;

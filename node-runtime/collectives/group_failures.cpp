@@ -37,12 +37,15 @@ std::string GroupCore::call_of(std::int64_t number) {
 void GroupCore::over(std::int64_t number, const Error* failure) {
   bool is_news = false;
   std::string call;
+  std::optional<TracedOperation> traced;
   {
     const std::scoped_lock lock(mutex_);
+    traced = take_traced(number);
     under_way_.erase(number);
     is_news = failure != nullptr && failure_of(number) == nullptr;
     if (is_news) call = call_of(number);
   }
+  if (traced && failure == nullptr) options_.trace->add(*traced);
   streams_.go_on(number, failure);
   if (!is_news) return;
   fail_all(first_to_fail(number, *failure),

@@ -146,6 +146,15 @@ class CsvWriter {
             .priority = {},
             .bytes = fmt::format("{}", fragment.bytes)};
   }
+  static Line line_of(const NodeTrace& trace, const CollectiveRecord& collective) {
+    return {.kind = "collective",
+            .name = trace.names[collective.operation.value()],
+            .order = collective.number,
+            .start_ns = collective.start_ns,
+            .end_ns = collective.end_ns,
+            .priority = {},
+            .bytes = fmt::format("{}", collective.bytes)};
+  }
   static Line line_of(const NodeTrace& trace, const CounterRecord& counter) {
     return {.kind = "counter",
             .name = trace.names[counter.name.value()],

@@ -34,6 +34,11 @@ std::string problem(const NodeTrace& trace, const std::vector<Record>& records, 
     }
     case RecordKind::counter:
       return unknown_name(records[i].as<CounterRecord>().name);
+    case RecordKind::collective: {
+      const auto collective = records[i].as<CollectiveRecord>();
+      const std::string wrong = unknown_name(collective.operation);
+      return wrong.empty() ? unknown_name(collective.algorithm) : wrong;
+    }
     case RecordKind::wait:
       if (static_cast<std::uint8_t>(records[i].as<WaitRecord>().cause) >= wait_cause_count) {
         return "its cause of waiting is unknown";

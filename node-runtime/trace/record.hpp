@@ -27,7 +27,8 @@ enum class RecordKind : std::uint8_t {
   receive,
   wait,
   counter,
-  fragment
+  fragment,
+  collective
 };
 
 /// A text stored once per node (Recorder::intern).
@@ -170,6 +171,27 @@ struct FragmentRecord {
   std::int64_t end_ns = 0;
 };
 
+/// An operation of a group of nodes (node-runtime/collectives) on this node, from its call to its
+/// end. `group` and `number` name it on all members.
+struct CollectiveRecord {
+  RecordKind kind = RecordKind::collective;
+  std::uint8_t is_on_stream = 0;  ///< 1: an operation of a device's stream
+  std::uint16_t reserved_0 = 0;
+  NameId operation{};
+  NameId algorithm{};
+  std::int32_t group = -1;
+  std::int64_t number = 0;
+  std::uint64_t bytes = 0;  ///< of this node's own elements
+  std::int32_t ranks = 0;   ///< of the group
+  std::uint32_t reserved_1 = 0;
+  std::uint64_t reserved_2 = 0;
+  std::int64_t start_ns = 0;
+  std::int64_t end_ns = 0;
+};
+
+/// Row of the groups' operations; not a thread's, written by one thread at a time.
+inline constexpr std::string_view collectives_row = "collectives";
+
 /// Idle time of a thread; job, tile and version name what it waited for, if that is one thing.
 struct WaitRecord {
   RecordKind kind = RecordKind::wait;
@@ -208,7 +230,7 @@ concept AnyRecord = is_any_record<T>;
 
 static_assert(AnyRecord<TaskRecord> && AnyRecord<AccessRecord> && AnyRecord<CopyRecord> &&
               AnyRecord<MessageRecord> && AnyRecord<FragmentRecord> && AnyRecord<WaitRecord> &&
-              AnyRecord<CounterRecord>);
+              AnyRecord<CounterRecord> && AnyRecord<CollectiveRecord>);
 
 /// A record of any kind in its stored form: one cache line.
 struct alignas(record_bytes) Record {

@@ -97,6 +97,7 @@ class ThreadTrace {
   /// `record.kind`: send or receive.
   void message(const MessageRecord& record) { put(record); }
   void fragment(const FragmentRecord& record) { put(record); }
+  void collective(const CollectiveRecord& record) { put(record); }
   void wait(const WaitRecord& record) {
     increase(waiting_ns_, record.end_ns - record.start_ns);
     put(record);

@@ -23,6 +23,7 @@ std::optional<Group> group_of(RecordKind kind) {
   switch (kind) {
     case RecordKind::task:
     case RecordKind::wait:
+    case RecordKind::collective:
       return Group::work;
     case RecordKind::copy:
       return Group::copies;

@@ -58,6 +58,16 @@ void SliceDetails::tell(const FragmentRecord& fragment) {
   sink_.number("bytes", static_cast<std::int64_t>(fragment.bytes));
 }
 
+void SliceDetails::tell(const CollectiveRecord& collective) {
+  sink_.begin("collective", labels_.name(collective.operation));
+  sink_.text("algorithm", labels_.name(collective.algorithm));
+  sink_.number("group", collective.group);
+  sink_.number("number", collective.number);
+  sink_.number("ranks", collective.ranks);
+  sink_.number("bytes", static_cast<std::int64_t>(collective.bytes));
+  sink_.text("calls", collective.is_on_stream != 0 ? "stream" : "host");
+}
+
 void SliceDetails::begin(std::string_view category, std::string_view what, const Tile& tile) {
   text_.clear();
   text_ << what << ' ';

@@ -25,7 +25,8 @@ class SliceSink {
 };
 
 /// Passes the slices of one node to a sink: names like "gsmm (5, 3)", "wait: no task", "send A (4,
-/// 0)", and, where they apply, job, order, priority, place, tile, version, from, to, bytes.
+/// 0)", "all_reduce", and, where they apply, job, order, priority, place, tile, version, from, to,
+/// bytes.
 class SliceDetails {
  public:
   /// All arguments must outlive this object.
@@ -41,6 +42,7 @@ class SliceDetails {
   void tell(const CopyRecord& copy);
   void tell(const MessageRecord& message);
   void tell(const FragmentRecord& fragment);
+  void tell(const CollectiveRecord& collective);
   /// Counters are not slices.
   void tell(const CounterRecord& /*counter*/) {}
 

@@ -12,7 +12,8 @@
 namespace heddle::trace {
 
 /// Calls `use` with the record's type: TaskRecord, WaitRecord, CopyRecord, MessageRecord,
-/// FragmentRecord or CounterRecord. Skips accesses, which are parts of tasks, and unknown kinds.
+/// FragmentRecord, CounterRecord or CollectiveRecord. Skips accesses, which are parts of tasks, and
+/// unknown kinds.
 template <class Use>
 void visit(const Record& record, const Use& use) {
   switch (record.kind()) {
@@ -29,6 +30,8 @@ void visit(const Record& record, const Use& use) {
       return use(record.as<FragmentRecord>());
     case RecordKind::counter:
       return use(record.as<CounterRecord>());
+    case RecordKind::collective:
+      return use(record.as<CollectiveRecord>());
     case RecordKind::none:
     case RecordKind::access:
       return;

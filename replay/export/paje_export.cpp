@@ -246,13 +246,14 @@ class PajeExport {
       begin_state(Line::push_task, next, value);
       put_tile(source, task.tile);
       out_ << ' ' << task.job << ' ' << task.order << ' ' << task.priority << '\n';
-    } else if (record.kind() == trace::RecordKind::wait) {
+    } else if (record.kind() == trace::RecordKind::wait ||
+               record.kind() == trace::RecordKind::collective) {
       begin_state(Line::push_state, next, value);
       out_ << '\n';
     } else {
       begin_state(Line::push_transfer, next, value);
       trace::visit(record, [&](const auto& r) {
-        if constexpr (requires { r.bytes; }) {
+        if constexpr (requires { r.bytes, r.tile; }) {
           put_tile(source, r.tile);
           out_ << ' ' << r.bytes << '\n';
         }
@@ -315,6 +316,9 @@ class PajeExport {
         return name(record.as<trace::CopyRecord>().reason);
       case trace::RecordKind::fragment:
         return name(record.as<trace::FragmentRecord>().step);
+      case trace::RecordKind::collective:
+        return std::string(
+            labels_[source.node].name(record.as<trace::CollectiveRecord>().operation));
       default:
         return record.kind() == trace::RecordKind::send ? "send" : "receive";
     }

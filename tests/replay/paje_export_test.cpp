@@ -81,6 +81,14 @@ TEST_F(PajeExport, tells_of_a_task_what_it_made_and_of_a_transfer_how_much) {
   EXPECT_EQ(trace.states().at(2).value, "wait: copy") << "is not what a copy is";
 }
 
+TEST_F(PajeExport, has_operations_of_groups) {
+  TraceBuilder node(0, 4);
+  node.thread("collectives").collective(1000, 3500, 7).collective(2000, 4000, 8);
+  const PajeTrace trace = exported({node.trace()});
+  EXPECT_EQ(trace.states_of("run/node 0/collectives"), Names{"all_reduce [0, 2500)"});
+  EXPECT_EQ(trace.states_of("run/node 0/collectives (2)"), Names{"all_reduce [1000, 3000)"});
+}
+
 TEST_F(PajeExport, has_the_times_of_the_records_on_the_clock_of_node_0_from_zero) {
   std::mt19937_64 random(7);
   std::multiset<std::string> expected;

@@ -178,6 +178,30 @@ class RunBuilder {
         trace::WaitRecord{.cause = cause, .start_ns = start_us * 1000, .end_ns = end_us * 1000});
     return *this;
   }
+  /// A member's part of an operation of a group.
+  struct Part {
+    std::string operation;
+    std::string algorithm;
+    std::int32_t group = 0;
+    std::int64_t number = 1;
+    std::uint64_t bytes = 0;
+  };
+  RunBuilder& collective(std::int32_t node, const Part& part, std::int64_t start_us,
+                         std::int64_t end_us) {
+    auto& threads = nodes_[index(node)].threads;
+    if (threads.back().name != trace::collectives_row) {
+      threads.push_back({.name = std::string(trace::collectives_row), .sort_order = 3100});
+    }
+    put(threads.back(), trace::CollectiveRecord{.operation = name(node, part.operation),
+                                                .algorithm = name(node, part.algorithm),
+                                                .group = part.group,
+                                                .number = part.number,
+                                                .bytes = part.bytes,
+                                                .ranks = 2,
+                                                .start_ns = start_us * 1000,
+                                                .end_ns = end_us * 1000});
+    return *this;
+  }
   RunBuilder& counter(std::int32_t node, const std::string& what, std::int64_t time_us,
                       std::int64_t value) {
     put(thread(node, 0), trace::CounterRecord{.name = name(node, what),

@@ -1,7 +1,9 @@
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "tests/system/heddle_run.hpp"
 
@@ -102,6 +104,55 @@ TEST_F(Bench, collectives_validates_all_operations_beside_mpi) {
   EXPECT_NE(algorithm.error.find("'best' is no algorithm of collectives; there are auto"),
             std::string::npos)
       << algorithm.error;
+}
+
+TEST_F(Bench, collectives_of_devices_are_validated_beside_staging) {
+  for (const std::vector<std::string>& how :
+       std::vector<std::vector<std::string>>{{"--place", "device", "--stream"},
+                                             {"--place", "mixed", "--blocking", "--skew", "300"},
+                                             {"--place", "mixed", "--stream", "--triangles"},
+                                             {"--place", "host", "--stream"}}) {
+    std::vector<std::string> words{
+        "bench",     "collectives", "--set",    "runtime.devices.backend=emulated",
+        "--bytes",   "8:200000",    "--repeat", "1",
+        "--seconds", "0",           "--report", "b.json"};
+    words.insert(words.end(), how.begin(), how.end());
+    const Ended ended = run(on(2, words));
+    ASSERT_EQ(ended.status, 0) << ended.error;
+    EXPECT_EQ(ended.out.find("WRONG"), std::string::npos) << ended.out;
+    const json report = json::parse(testing::read_file(folder_ / "b.json"), nullptr, false);
+    EXPECT_EQ(report.at("place"), how[1]);
+    EXPECT_EQ(report.at("calls"),
+              how.end() == std::ranges::find(how, "--stream") ? "blocking" : "stream");
+    std::set<std::string> operations;
+    std::set<std::string> in_place;
+    for (const json& row : report.at("collectives")) {
+      EXPECT_TRUE(row.at("valid").get<bool>()) << row;
+      EXPECT_EQ(row.at("mpi_microseconds").is_null(), how.back() == "--triangles") << row;
+      operations.insert(row.at("operation").get<std::string>());
+      if (!row.at("in_place_microseconds").is_null()) {
+        in_place.insert(row.at("operation").get<std::string>());
+      }
+    }
+    EXPECT_EQ(operations.size(), 10U);
+    EXPECT_EQ(in_place, (std::set<std::string>{"all_gather", "all_reduce", "scan"}));
+  }
+}
+
+TEST_F(Bench, collectives_of_devices_say_how_to_get_devices) {
+  for (const char* const how : {"--place=device", "--place=mixed", "--stream"}) {
+    const Ended ended =
+        run(on(2, {"bench", "collectives", how, "--set", "runtime.devices.backend=none"}));
+    EXPECT_EQ(ended.status, 2) << ended.error;
+    EXPECT_NE(ended.error.find("needs a device on each node, and node "), std::string::npos)
+        << ended.error;
+    EXPECT_NE(ended.error.find("--set runtime.devices.backend=emulated"), std::string::npos)
+        << ended.error;
+  }
+  const Ended place = run(on(2, {"bench", "collectives", "--place", "gpu"}));
+  EXPECT_EQ(place.status, 2);
+  EXPECT_NE(place.error.find("--place: gpu not in {host,device,mixed}"), std::string::npos)
+      << place.error;
 }
 
 TEST_F(Bench, p2p_explains_paths_and_names_what_is_wrong_with_its_options) {

@@ -189,6 +189,42 @@ TEST_F(ChromeExport, TellsOfATaskWhatTheGraphNeeds) {
   EXPECT_EQ(task.at("args"), expected);
 }
 
+TEST_F(ChromeExport, TellsOfOperationsOfGroups) {
+  TraceBuilder node(0, 4);
+  node.thread(std::string(collectives_row))
+      .collective(1000, 3500, 7)
+      .collective(2000, 4000, 8, true);
+
+  const Exported trace = exported({node.trace()});
+
+  const json first = trace.slices("node 0/collectives").at(0);
+  EXPECT_EQ(first.at("name"), "all_reduce");
+  EXPECT_EQ(first.at("cat"), "collective");
+  EXPECT_DOUBLE_EQ(first.at("dur"), 2.5);
+  const json expected{{"algorithm", "host \"chain\""},
+                      {"group", 3},
+                      {"number", 7},
+                      {"ranks", 4},
+                      {"bytes", 640},
+                      {"calls", "host"}};
+  EXPECT_EQ(first.at("args"), expected);
+  const std::vector<json> beside = trace.slices("node 0/collectives (2)");
+  ASSERT_EQ(beside.size(), 1U) << "operations that overlap have rows of their own";
+  EXPECT_EQ(beside.at(0).at("args").at("calls"), "stream");
+}
+
+TEST_F(ChromeExport, RefusesOperationsOfGroupsWithoutTheirNames) {
+  TraceBuilder node(0, 4);
+  node.thread(std::string(collectives_row)).collective(1000, 3500, 7);
+  node.trace().names.pop_back();
+  const std::string error =
+      error_of([&] { static_cast<void>(merge_to_chrome({node.trace()}, file("out.json"))); });
+  EXPECT_NE(
+      error.find("record 0 of thread 'collectives' is corrupt: it has name 3, but there are 3"),
+      std::string::npos)
+      << error;
+}
+
 TEST_F(ChromeExport, TellsWhatWasCopiedAndSent) {
   TraceBuilder node(0, 2);
   node.thread("io").copy(1000, 3000, 2).message(RecordKind::receive, 1, 2000, 3000, 6);

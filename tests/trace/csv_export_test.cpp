@@ -50,6 +50,13 @@ TEST_F(CsvExport, has_a_line_for_each_record_under_one_that_names_the_columns) {
           "counter,0,mpi,ready tasks,,,,6.000,6.000,,,,,1,-8,"}));
 }
 
+TEST_F(CsvExport, has_operations_of_groups) {
+  TraceBuilder build(0, 4);
+  build.thread(std::string(collectives_row)).collective(1'000, 3'500, 7);
+  EXPECT_EQ(lines_of({build.trace()})[1],
+            "collective,0,collectives,all_reduce,,7,,0.000,2.500,,,,,,640,");
+}
+
 TEST_F(CsvExport, is_on_the_clock_of_node_0) {
   TraceBuilder first(0, 2);
   first.thread("worker 0").task(10'000, 11'000, 0, 0);

@@ -166,6 +166,23 @@ class TraceBuilder {
                               .start_ns = start,
                               .end_ns = end});
   }
+  /// An all_reduce of the group of four nodes.
+  TraceBuilder& collective(std::int64_t start, std::int64_t end, std::int64_t number,
+                           bool is_on_stream = false) {
+    const auto name = [&](const char* text) {
+      trace_.names.emplace_back(text);
+      return NameId(static_cast<std::uint32_t>(trace_.names.size() - 1));
+    };
+    return put(CollectiveRecord{.is_on_stream = static_cast<std::uint8_t>(is_on_stream ? 1 : 0),
+                                .operation = name("all_reduce"),
+                                .algorithm = name("host \"chain\""),
+                                .group = 3,
+                                .number = number,
+                                .bytes = 640,
+                                .ranks = 4,
+                                .start_ns = start,
+                                .end_ns = end});
+  }
   TraceBuilder& counter(std::int64_t time, std::int64_t value, std::int32_t place = 0) {
     return put(CounterRecord{
         .name = ready_tasks, .place = PlaceId(place), .time_ns = time, .value = value});
