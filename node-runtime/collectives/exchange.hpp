@@ -64,8 +64,9 @@ class ExchangeRound {
       : core_(std::move(core)), operation_(std::move(operation)) {}
 
   /// What is queued on `stream` from now on begins when the round is over: what has come can be
-  /// read, and what was sent be written again. Any number of streams. Does not wait; on a node whose
-  /// messages the caller moves (DrivenWorld) it moves them until the round is over.
+  /// read, and what was sent be written again. Any number of streams. Does not wait; but on a node
+  /// that is alone, and in a DrivenWorld, where no thread moves messages, it does so until the
+  /// round is over.
   ///
   /// When the round fails later, the stream fails with its text, and what is queued behind does not
   /// run. Throws what made the round fail, if it has failed by now: then the stream is left as it

@@ -34,12 +34,13 @@ namespace heddle::collectives {
 /// of Operation::is_over(), and nobody is called.
 ///
 /// Streams: a round ends for the streams that wait for it when over() is called, or, for one that
-/// comes between the operation's end and that call, by arrived() itself. wait() lets them go on, too,
-/// so that nobody has to do with them when it has returned, or thrown. A stream goes on once.
+/// comes between the operation's end and that call, by arrived() itself. wait() lets them go on,
+/// too, so that nobody has to do with them when it has returned, or thrown. A stream goes on once.
 ///
 /// No deadlock: begin() waits for nobody, and arrived() only where the caller moves the messages.
-/// A stream that waits holds up no round: works of devices are on streams of their own. A round waits only for rounds of the same exchange and
-/// number on other ranks, and these for what check_schedules excludes a circle of.
+/// A stream that waits holds up no round: works of devices are on streams of their own. A round
+/// waits only for rounds of the same exchange and number on other ranks, and these for what
+/// check_schedules excludes a circle of.
 ///
 /// Lives as long as a handle, or a round that is under way.
 class ExchangeCore final : public GroupRounds, public std::enable_shared_from_this<ExchangeCore> {

@@ -28,8 +28,8 @@ class WaitingStreams {
   [[nodiscard]] static Stage gate(Stream& stream, p2p::LaneId lane, UserMessages& messages);
   /// The stream waits for operation `number`. Throws what Stream::await_word does.
   void stop(std::int64_t number, Stream& stream, p2p::LaneId lane, UserMessages& messages);
-  /// Those that wait for `number` go on, and fail if the operation has. When this returns they have,
-  /// whichever thread has let them.
+  /// Those that wait for `number` go on, and fail if the operation has. When this returns they
+  /// have, whichever thread has let them.
   void go_on(std::int64_t number, const Error* failure);
 
  private:

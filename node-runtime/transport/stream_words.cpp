@@ -91,7 +91,7 @@ class PooledWord final : public StreamWords::Word {
 }  // namespace
 
 StreamWords::StreamWords(std::span<Device* const> devices) {
-  for (Device* device : devices) pools_.push_back(std::make_unique<Pool>(*device));
+  for (Device* device : devices) pools_.push_back(std::make_shared<Pool>(*device));
 }
 
 StreamWords::~StreamWords() = default;
@@ -101,10 +101,10 @@ std::shared_ptr<StreamWords::Word> StreamWords::take(p2p::LaneId lane) {
 }
 
 std::shared_ptr<Event> StreamWords::mark(p2p::LaneId lane, Stream& stream) {
-  Pool& pool = *pools_[static_cast<std::size_t>(lane.value())];
-  std::unique_ptr<Event> event = pool.take_event();
+  const std::shared_ptr<Pool> pool = pools_[static_cast<std::size_t>(lane.value())];
+  std::unique_ptr<Event> event = pool->take_event();
   stream.record(*event);
-  return {event.release(), [&pool](Event* one) { pool.give_back(std::unique_ptr<Event>(one)); }};
+  return {event.release(), [pool](Event* one) { pool->give_back(std::unique_ptr<Event>(one)); }};
 }
 
 }  // namespace heddle

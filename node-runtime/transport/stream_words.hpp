@@ -45,12 +45,12 @@ class StreamWords {
 
   /// An event that is recorded on `stream`, of the lane's device. It may be dropped before the
   /// stream has come there, as when an operation is cancelled: it is kept until then, and used
-  /// again. Outlived by this object, which outlives the stream.
+  /// again. It may outlive this object, but not the device; the stream must not.
   [[nodiscard]] std::shared_ptr<Event> mark(p2p::LaneId lane, Stream& stream);
 
  private:
   class Pool;
-  std::vector<std::unique_ptr<Pool>> pools_;  ///< by lane
+  std::vector<std::shared_ptr<Pool>> pools_;  ///< by lane
 };
 
 }  // namespace heddle

@@ -49,8 +49,8 @@ void queue_unpacking(const p2p::WorkPlace& place, const TypedPiece& piece, const
   if (shape.is_run) return place.stream.copy({piece.memory + shape.offset, device}, from, bytes);
   if (piece.near != nullptr) place.stream.copy({piece.near, device}, from, bytes);
   const Source packed = piece.near == nullptr ? from : Source{piece.near, device};
-  place.packer.unpack(place.stream, shape.plan, shape.count, {0, shape.bytes}, packed,
-                      piece.memory, {0, true});
+  place.packer.unpack(place.stream, shape.plan, shape.count, {0, shape.bytes}, packed, piece.memory,
+                      {0, true});
 }
 
 /// What a copy does with a block: packs its input, or unpacks its output. One that goes from the
@@ -81,8 +81,8 @@ std::optional<p2p::LaneId> LocalBlock::common_lane() const {
   if (any.empty()) return std::nullopt;
   const auto lane = any.front().lane;
   const auto is_there = [&](const TypedPiece& p) { return p.lane == lane; };
-  const bool are_all = std::ranges::all_of(input.pieces, is_there) &&
-                       std::ranges::all_of(output.pieces, is_there);
+  const bool are_all =
+      std::ranges::all_of(input.pieces, is_there) && std::ranges::all_of(output.pieces, is_there);
   return are_all ? lane : std::nullopt;
 }
 

@@ -68,8 +68,8 @@ struct LocalBlock {
 /// Threads: any.
 struct LocalBlocks {
   std::vector<LocalBlock> blocks;
-  std::vector<BlockPlace> places;                 ///< of the blocks
-  std::vector<std::shared_ptr<std::byte>> kept;   ///< memory of devices for packed elements
+  std::vector<BlockPlace> places;                ///< of the blocks
+  std::vector<std::shared_ptr<std::byte>> kept;  ///< memory of devices for packed elements
 
   [[nodiscard]] std::size_t index(std::int32_t number) const;
   [[nodiscard]] const LocalBlock& at(std::int32_t number) const { return blocks[index(number)]; }

@@ -178,8 +178,7 @@ class DeviceRoom {
   void clear(RankDevices& devices) const {
     Stage stage;
     for (const auto& [lane, bytes] : bytes_) {
-      const auto zeros =
-          std::make_shared<std::vector<std::byte>>(static_cast<std::size_t>(bytes));
+      const auto zeros = std::make_shared<std::vector<std::byte>>(static_cast<std::size_t>(bytes));
       const auto queue = [zeros, to = begins_.at(lane)](const p2p::WorkPlace& place) {
         place.stream.copy({to, &place.stream.device()}, {zeros->data(), nullptr}, zeros->size());
       };
@@ -208,7 +207,8 @@ class PackedMemory {
     find_slots();
     find_nears();
     // Padding leaves with what it has: zeros.
-    const auto zeros = std::make_shared<std::byte[]>(static_cast<std::size_t>(host_bytes_));  // NOLINT
+    const auto zeros =
+        std::make_shared<std::byte[]>(static_cast<std::size_t>(host_bytes_));  // NOLINT
     task_.own_slots = {zeros, zeros.get()};
     task_.slots = task_.own_slots.get();
     if (room_.bytes() > 0) {
@@ -299,9 +299,8 @@ ExchangePlan plan_exchange(const ExchangeMember& member, const ExchangeCall& cal
 
   std::vector<ExchangeBlock> blocks;
   for (const LocalBlock& block : local->blocks) blocks.push_back(block.block);
-  const ExchangeSides sides{
-      [&](std::int32_t b) { return local->at(b).is_packed(); },
-      [&](std::int32_t b) { return local->at(b).is_unpacked(); }};
+  const ExchangeSides sides{[&](std::int32_t b) { return local->at(b).is_packed(); },
+                            [&](std::int32_t b) { return local->at(b).is_unpacked(); }};
   Task& task = plan.task;
   task.schedule = std::make_shared<const CompiledSchedule>(make_exchange(
       member.own, blocks, member.places, plan.choice.way, receives_of(call.receives), sides));

@@ -29,8 +29,8 @@ struct ExchangeMember {
 };
 
 /// `call` has been checked, and `parts` are those of all members (match()). Keeps the memory of the
-/// slots, and refers to that of the call. O(parts of all members), once. Throws Device's Error where
-/// a device has no memory left for packed elements; may wait for works of devices.
+/// slots, and refers to that of the call. O(parts of all members), once. Throws Device's Error
+/// where a device has no memory left for packed elements; may wait for works of devices.
 ///
 /// Elements on a device that lie in one piece are sent and received there. Others are packed on
 /// their device; into its memory, from which their message goes, or into host memory if the message

@@ -206,7 +206,7 @@ class Execution {
   std::map<std::int64_t, Gathered> gathered_;  ///< by ticket
   /// Of copies that have begun: those to come, the next one last; by ticket.
   std::map<std::int64_t, std::vector<p2p::DeviceWork>> copy_works_;
-  std::int64_t messages_ = 0;                  ///< under way, with works and chores
+  std::int64_t messages_ = 0;  ///< under way, with works and chores
   bool has_skipped_steps_ = false;
   bool is_running_ = false;   ///< run_ready() is on the stack
   bool is_going_on_ = false;  ///< likewise

@@ -243,13 +243,12 @@ class Cases {
     if (own_random_() % 2 == 0) exchange.wait();
   }
 
-  /// A round begins when its stream comes there, and not before; streams that wait for it go on when
-  /// it is over; the stream that it begins on does not wait.
+  /// A round begins when its stream comes there, and not before; streams that wait for it go on
+  /// when it is over; the stream that it begins on does not wait.
   void streams_wait(const char* method) {
     Device& device = node_.device(0);
     const std::unique_ptr<Stream> first = device.create_stream();
-    const std::unique_ptr<Stream> second =
-        node_.device(node_.devices() - 1).create_stream();
+    const std::unique_ptr<Stream> second = node_.device(node_.devices() - 1).create_stream();
     auto* const word = new (device.allocate_host(64)) std::atomic<std::uint64_t>(0);
     Parts parts(random_graph(common_, size_), node_, own_, own_random_);
     const Exchange exchange = parts.exchange(group_, {.method = method, .name = "behind"});
@@ -257,14 +256,18 @@ class Cases {
       const auto value = static_cast<std::uint64_t>(round) + 1;
       first->await_word(*word, value);
       const ExchangeRound begun = exchange.begin(*first);
-      begun.arrived(*second);
       expect(!exchange.done(), "a round is over before its stream has come there");
       const std::unique_ptr<Event> event = second->device().create_event(EventTiming::off);
+      // A node that is alone moves its messages in arrived().
+      const bool is_alone = node_.size() == 1;
+      if (!is_alone) begun.arrived(*second);
       second->record(*event);
       parts.fill(round);
-      expect(event->query() == EventState::pending, "a stream does not wait for a round");
+      expect(is_alone || event->query() == EventState::pending,
+             "a stream does not wait for a round");
       // Release pairs with the stream's reading.
       word->store(value, std::memory_order_release);
+      if (is_alone) begun.arrived(*second);
       first->synchronize();
       second->synchronize();
       expect(exchange.done(), "a stream has not waited for a round");
