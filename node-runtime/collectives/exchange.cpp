@@ -4,7 +4,6 @@
 #include <array>
 #include <cstring>
 #include <fmt/core.h>
-#include <new>
 #include <optional>
 #include <span>
 #include <utility>
@@ -24,8 +23,15 @@ using collectives::ExchangeCall;
 using collectives::ExchangeNotes;
 using collectives::PartNote;
 
-void Exchange::begin() const {
-  core_->begin();
+void ExchangeRound::arrived(Stream& stream) const {
+  core_->arrived(operation_, stream);
+}
+
+ExchangeRound Exchange::begin() const {
+  return {core_, core_->begin()};
+}
+ExchangeRound Exchange::begin(Stream& stream) const {
+  return {core_, core_->begin(&stream)};
 }
 void Exchange::wait() const {
   core_->wait();
@@ -58,8 +64,9 @@ ExchangeCall call_of(std::span<const OutgoingPart> outgoing, std::span<const Inc
   return call;
 }
 
-/// What is wrong with the call on this rank.
-std::optional<Error> trouble_of(const ExchangeCall& call, int size) {
+/// What is wrong with the call on this rank; finds out where its parts lie.
+std::optional<Error> trouble_of(ExchangeCall& call, int size,
+                                const collectives::RankDevices& devices) {
   try {
     static_cast<void>(collectives::exchange_way_of(call.method));
     static_cast<void>(collectives::receives_of(call.receives));
@@ -68,6 +75,7 @@ std::optional<Error> trouble_of(const ExchangeCall& call, int size) {
   }
   try {
     collectives::check(call, size);
+    collectives::find_lanes(call, devices);
   } catch (const std::exception& error) {
     return as_error(error);
   }
@@ -120,8 +128,8 @@ Exchange Group::exchange(std::span<const OutgoingPart> outgoing,
                          std::span<const IncomingPart> incoming,
                          const ExchangeOptions& options) const {
   collectives::GroupCore& group = core();
-  const ExchangeCall call = call_of(outgoing, incoming, options);
-  const std::optional<Error> trouble = trouble_of(call, size());
+  ExchangeCall call = call_of(outgoing, incoming, options);
+  const std::optional<Error> trouble = trouble_of(call, size(), group.devices());
   const ExchangeWish own{static_cast<std::int64_t>(outgoing.size()),
                          static_cast<std::int64_t>(incoming.size()), number_of(call),
                          group.user_messages()->next_channel(), trouble ? 1 : 0};
@@ -141,15 +149,16 @@ Exchange Group::exchange(std::span<const OutgoingPart> outgoing,
       gather_notes(*this, collectives::notes_of(call.incoming), wishes, &ExchangeWish::incoming)};
   const auto parts = collectives::match(notes, call.describe());
   const collectives::ExchangeMember member{group.planner().own(), group.planner().places(),
-                                           group.planner().rates()};
+                                           group.planner().rates(), &group.devices()};
   try {
     return Exchange(collectives::ExchangeCore::make(
         core_, collectives::plan_exchange(member, call, parts), call.describe(),
         p2p::ChannelId{static_cast<std::int32_t>(channel)}));
-  } catch (const std::bad_alloc& error) {
+  } catch (const std::exception& error) {
     // The other members have the exchange.
-    group.fail_all(Error(ErrorCode::internal, fmt::format("rank {} has no memory for {}: {}",
-                                                          rank(), call.describe(), error.what())));
+    const Error why = as_error(error);
+    group.fail_all(Error(why.code(), fmt::format("rank {} cannot have what {} needs: {}", rank(),
+                                                 call.describe(), why.what())));
     throw;
   }
 }

@@ -3,15 +3,19 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "node-runtime/collectives/options.hpp"
 
 namespace heddle {
 
+class Stream;
+
 namespace collectives {
 class ExchangeCore;
-}
+class Operation;
+}  // namespace collectives
 
 /// What this rank sends to a neighbour in each round.
 struct OutgoingPart {
@@ -45,15 +49,41 @@ struct ExchangeReport {
   double seconds = 0;               ///< the last one: from begin() until it was found to be over
   std::int64_t messages = 0;        ///< that this rank sends in a round
   std::int64_t bytes = 0;           ///< in them, padding included
-  std::int64_t packed_bytes = 0;    ///< memory that the exchange keeps for packed elements
+  std::int64_t packed_bytes = 0;    ///< memory of the host and devices kept for packed elements
   std::vector<std::string> others;  ///< what else could have been taken, with its time
+};
+
+/// A round of an exchange that has begun, for streams of the node's devices. Copies are the same
+/// round; it goes on when all are dropped.
+///
+/// Threads: any; a stream's calls are of one thread at a time.
+class ExchangeRound {
+ public:
+  ExchangeRound(std::shared_ptr<collectives::ExchangeCore> core,
+                std::shared_ptr<collectives::Operation> operation)
+      : core_(std::move(core)), operation_(std::move(operation)) {}
+
+  /// What is queued on `stream` from now on begins when the round is over: what has come can be
+  /// read, and what was sent be written again. Any number of streams. Does not wait; but on a node
+  /// that is alone, and in a DrivenWorld, where no thread moves messages, it does so until the
+  /// round is over.
+  ///
+  /// When the round fails later, the stream fails with its text, and what is queued behind does not
+  /// run. Throws what made the round fail, if it has failed by now: then the stream is left as it
+  /// is. Throws Error(usage) for a stream of no device of this node's.
+  void arrived(Stream& stream) const;
+
+ private:
+  std::shared_ptr<collectives::ExchangeCore> core_;
+  std::shared_ptr<collectives::Operation> operation_;
 };
 
 /// Elements that go to and come from neighbours again and again: the halos of a grid, or the sets O
 /// and R of a partitioned graph (003 sections 2.2 and 2.3), whose lists of indices are
 /// Datatype::indexed_block and the like. Group::exchange() makes one.
 ///
-/// Parts, types and memory are fixed when it is made. A round sends what is in the outgoing parts'
+/// Parts, types and memory are fixed when it is made; memory may be the host's or of any device of
+/// the node, each part's its own. A round sends what is in the outgoing parts'
 /// memory, which must not change until it is over, and replaces the incoming parts' elements;
 /// everything beside these stays as it is. Work on other memory may go on meanwhile.
 ///
@@ -65,6 +95,11 @@ struct ExchangeReport {
 /// throws it at every later begin(). A member that does not begin a round for
 /// runtime.watchdog_seconds while another one waits for it makes the group fail.
 ///
+/// On devices: a round without a stream begins at once, and moves what is in device memory then;
+/// the program waits for its kernels before, as for wait() behind. A round on a stream begins when
+/// what the stream has queued has ended. The stream itself goes on: kernels that do not touch the
+/// parts run beside the round, and those that do wait for ExchangeRound::arrived().
+///
 /// Handles: copies are the same exchange. A round goes on when all are dropped; memory must stay
 /// until it is over.
 ///
@@ -74,7 +109,11 @@ class Exchange {
   explicit Exchange(std::shared_ptr<collectives::ExchangeCore> core) : core_(std::move(core)) {}
 
   /// Begins a round. Does not wait for others. Throws Error(usage) where one is under way.
-  void begin() const;
+  ExchangeRound begin() const;  // NOLINT(modernize-use-nodiscard): only streams need it
+  /// The same behind what `stream` has queued; the parts may be anywhere. `stream` does not wait,
+  /// and stays until the round has begun. Throws Error(usage), too, for a stream of no device of
+  /// this node's.
+  ExchangeRound begin(Stream& stream) const;  // NOLINT(modernize-use-nodiscard)
   /// Blocks until the round begun last is over on this rank, and throws what made it fail; without
   /// a round returns at once. Any number of times.
   void wait() const;

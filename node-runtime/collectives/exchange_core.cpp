@@ -30,6 +30,7 @@ void ExchangeCore::use(p2p::ChannelId channel) {
   channel_ = channel;
   messages_.nodes = group_->options().nodes;
   messages_.patience = group_->options().patience;
+  messages_.waiting = group_->options().waiting;
   messages_.send = [this, channel](const p2p::Outgoing& message, NodeId to, std::int32_t tag,
                                    p2p::OnEnd on_end) {
     return group_->user_messages()->send(message, to, tag, channel, std::move(on_end));
@@ -37,6 +38,9 @@ void ExchangeCore::use(p2p::ChannelId channel) {
   messages_.receive = [this, channel](const p2p::Incoming& room, NodeId from, std::int32_t tag,
                                       p2p::OnEnd on_end) {
     return group_->user_messages()->receive(room, from, tag, channel, std::move(on_end));
+  };
+  messages_.work = [this](p2p::DeviceWork work, p2p::OnEnd on_end) {
+    return group_->user_messages()->work(std::move(work), std::move(on_end));
   };
   messages_.over = [this](std::int64_t round, const Error* failure) { over(round, failure); };
   messages_.quiet = [this](std::int64_t round, const std::string& step) {
@@ -52,7 +56,7 @@ std::string ExchangeCore::describe(std::int64_t round) const {
 
 /// The operation of the next round. The group may fail at any time: that is looked for when it can
 /// be found by group_failed(), which aborts it from then on.
-std::shared_ptr<Operation> ExchangeCore::take_round() {
+std::shared_ptr<Operation> ExchangeCore::take_round(std::optional<Stage> gate) {
   std::shared_ptr<Operation> made;
   {
     const std::scoped_lock lock(mutex_);
@@ -63,6 +67,7 @@ std::shared_ptr<Operation> ExchangeCore::take_round() {
     }
     const std::int64_t round = round_ + 1;
     Task task = plan_.task;
+    if (gate) task.before.push_back(std::move(*gate));
     // 0 stands for messages without a seal.
     task.seal = std::max<std::uint64_t>(
         1, mixed(static_cast<std::uint64_t>(number_), static_cast<std::uint64_t>(round)));
@@ -87,8 +92,47 @@ std::shared_ptr<Operation> ExchangeCore::take_round() {
   return made;
 }
 
-void ExchangeCore::begin() {
-  take_round()->begin();
+p2p::LaneId ExchangeCore::lane_of(const Stream& stream) const {
+  if (const auto lane = group_->user_messages()->lane_of(stream.device())) return *lane;
+  throw Error(ErrorCode::usage,
+              fmt::format("{}: the stream is of device '{}', which is none of this node's whose "
+                          "memory messages take",
+                          name_, stream.device().info().name));
+}
+
+std::shared_ptr<Operation> ExchangeCore::begin(Stream* stream) {
+  std::optional<Stage> gate;
+  if (stream != nullptr) {
+    gate = WaitingStreams::gate(*stream, lane_of(*stream), *group_->user_messages());
+  }
+  std::shared_ptr<Operation> begun = take_round(std::move(gate));
+  begun->begin();
+  return begun;
+}
+
+void ExchangeCore::arrived(const std::shared_ptr<Operation>& operation, Stream& stream) {
+  const p2p::LaneId lane = lane_of(stream);
+  const auto messages = group_->user_messages();
+  if (messages->is_driven() || operation->is_over()) return wait_for(*operation);
+  streams_.stop(operation->number(), stream, lane, *messages);
+  if (!operation->is_over()) return;
+  // It has ended meanwhile, perhaps before the stream was among those that wait.
+  try {
+    wait_for(*operation);
+  } catch (const Error&) {
+    return;  // the stream has failed
+  }
+}
+
+/// Throws what made it fail. Streams that wait for it have gone on then.
+void ExchangeCore::wait_for(Operation& operation) {
+  try {
+    operation.wait();
+  } catch (const Error& failure) {
+    streams_.go_on(operation.number(), &failure);
+    throw;
+  }
+  streams_.go_on(operation.number(), nullptr);
 }
 
 /// By the thread that has the operation's claim, when it is over; the next round may have begun.
@@ -99,6 +143,7 @@ void ExchangeCore::over(std::int64_t round, const Error* failure) {
         Error(failure->code(), fmt::format("rank {} could not do {}: {}", group_->rank(),
                                            describe(round), failure->what())));
   }
+  streams_.go_on(round, failure);
   std::shared_ptr<Operation> dropped;  // without the lock
   std::optional<TracedOperation> traced;
   {
@@ -140,7 +185,7 @@ void ExchangeCore::wait() {
     round = round_;
     if (waited_for == nullptr && failure_) throw own_copy(*failure_);
   }
-  if (waited_for != nullptr) waited_for->wait();
+  if (waited_for != nullptr) wait_for(*waited_for);
   found_over(round);
 }
 

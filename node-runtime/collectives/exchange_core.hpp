@@ -14,6 +14,7 @@
 #include "node-runtime/collectives/exchange.hpp"
 #include "node-runtime/collectives/execution/operation.hpp"
 #include "node-runtime/collectives/group_core.hpp"
+#include "node-runtime/collectives/waiting_streams.hpp"
 
 namespace heddle::collectives {
 
@@ -33,8 +34,14 @@ namespace heddle::collectives {
 /// Locks: mutex_ guards all members that change. While it is held no other lock is taken but that
 /// of Operation::is_over(), and nobody is called.
 ///
-/// No deadlock: begin() waits for nobody. A round waits only for rounds of the same exchange and
-/// number on other ranks, and these for what check_schedules excludes a circle of.
+/// Streams: a round ends for the streams that wait for it when over() is called, or, for one that
+/// comes between the operation's end and that call, by arrived() itself. wait() lets them go on,
+/// too, so that nobody has to do with them when it has returned, or thrown. A stream goes on once.
+///
+/// No deadlock: begin() waits for nobody, and arrived() only where the caller moves the messages.
+/// A stream that waits holds up no round: works of devices are on streams of their own. A round
+/// waits only for rounds of the same exchange and number on other ranks, and these for what
+/// check_schedules excludes a circle of.
 ///
 /// Lives as long as a handle, or a round that is under way.
 class ExchangeCore final : public GroupRounds, public std::enable_shared_from_this<ExchangeCore> {
@@ -44,7 +51,10 @@ class ExchangeCore final : public GroupRounds, public std::enable_shared_from_th
                                                           ExchangePlan plan, std::string name,
                                                           p2p::ChannelId channel);
 
-  void begin();
+  /// On a `stream`: behind what it has queued.
+  std::shared_ptr<Operation> begin(Stream* stream = nullptr);
+  /// A stream waits for a round's operation.
+  void arrived(const std::shared_ptr<Operation>& operation, Stream& stream);
   void wait();
   [[nodiscard]] bool done();
   [[nodiscard]] ExchangeReport report();
@@ -62,7 +72,9 @@ class ExchangeCore final : public GroupRounds, public std::enable_shared_from_th
   void over(std::int64_t round, const Error* failure);
   /// By who finds a round to be over, the last one or one before.
   void found_over(std::int64_t round);
-  [[nodiscard]] std::shared_ptr<Operation> take_round();
+  [[nodiscard]] std::shared_ptr<Operation> take_round(std::optional<Stage> gate);
+  void wait_for(Operation& operation);
+  [[nodiscard]] p2p::LaneId lane_of(const Stream& stream) const;
   [[nodiscard]] std::string describe(std::int64_t round) const;
 
   const std::shared_ptr<GroupCore> group_;
@@ -71,6 +83,7 @@ class ExchangeCore final : public GroupRounds, public std::enable_shared_from_th
   std::int32_t number_ = 0;  ///< in the group
   p2p::ChannelId channel_;
   GroupMessages messages_;
+  WaitingStreams streams_;  ///< by round
   std::mutex mutex_;
   std::int64_t round_ = 0;                ///< begun last
   std::shared_ptr<Operation> operation_;  ///< of it; null when it has been found to be over

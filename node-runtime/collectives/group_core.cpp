@@ -142,7 +142,7 @@ GroupCore::Begun GroupCore::begin(Call call, Stream* stream) {
     seal = planned.task.seal = seal_behind_others(planned.task.seal);
     if (stream != nullptr) {
       std::vector<Stage>& before = planned.task.before;
-      before.insert(before.begin(), WaitingStreams::gate(*stream, *lane));
+      before.insert(before.begin(), WaitingStreams::gate(*stream, *lane, *user_messages()));
       streams_.stop(number, *stream, *lane, *user_messages());
     }
     // The operations keep the group alive.

@@ -106,6 +106,7 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   void set_rates(const CollectiveRates& rates) { planner_.set_rates(rates); }
   /// Throws Error(usage) when the node has ended.
   [[nodiscard]] std::shared_ptr<UserMessages> user_messages() const { return devices_.messages(); }
+  [[nodiscard]] NodeDevices& devices() { return devices_; }
   void set_explanations(std::shared_ptr<Explanations> to) { options_.explanations = std::move(to); }
 
   /// Between calls of the first thread.

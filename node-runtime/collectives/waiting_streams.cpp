@@ -4,9 +4,8 @@
 
 namespace heddle::collectives {
 
-Stage WaitingStreams::gate(Stream& stream, p2p::LaneId lane) {
-  const std::shared_ptr<Event> event = stream.device().create_event(EventTiming::off);
-  stream.record(*event);
+Stage WaitingStreams::gate(Stream& stream, p2p::LaneId lane, UserMessages& messages) {
+  const std::shared_ptr<Event> event = messages.stream_words().mark(lane, stream);
   const auto begin = [event, lane](Courier& courier, std::int64_t ticket) {
     courier.work({lane, {}, nullptr, event}, ticket);
     return false;
@@ -23,17 +22,14 @@ void WaitingStreams::stop(std::int64_t number, Stream& stream, p2p::LaneId lane,
 }
 
 void WaitingStreams::go_on(std::int64_t number, const Error* failure) {
-  Waiting waiting{};
-  {
-    const std::scoped_lock lock(mutex_);
-    const auto found = streams_.find(number);
-    if (found == streams_.end()) return;
-    waiting = std::move(found->second);
-    streams_.erase(found);
+  const std::scoped_lock lock(mutex_);
+  const auto [begin, end] = streams_.equal_range(number);
+  for (auto one = begin; one != end; ++one) {
+    // Before it goes on: what is queued behind must not run on contents that are undefined.
+    if (failure != nullptr) one->second.stream->abandon(failure->what());
+    one->second.word->raise();
   }
-  // Before it goes on: what is queued behind must not run on contents that are undefined.
-  if (failure != nullptr) waiting.stream->abandon(failure->what());
-  waiting.word->raise();
+  streams_.erase(begin, end);
 }
 
 }  // namespace heddle::collectives

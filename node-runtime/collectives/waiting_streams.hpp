@@ -12,21 +12,24 @@
 
 namespace heddle::collectives {
 
-/// Programs' streams that wait for operations of a group.
+/// Programs' streams that wait for operations of a group, or for rounds of an exchange; any number
+/// of them for each.
 ///
 /// An operation on a stream begins when what the stream had queued before has ended (gate()), and
 /// the stream goes on when it is over (go_on()): by a word in host memory, so that no thread waits.
 ///
 /// Lifetime: a stream stays until it has gone on, as Stream's destruction asks for.
 ///
-/// Locks: mutex_ guards the map; nothing else is called while it is held. Threads: any.
+/// Locks: mutex_ guards the map, and is held while streams go on, which waits for nobody. Threads:
+/// any.
 class WaitingStreams {
  public:
   /// Records where the stream is. The stage ends when the stream has come there.
-  [[nodiscard]] static Stage gate(Stream& stream, p2p::LaneId lane);
+  [[nodiscard]] static Stage gate(Stream& stream, p2p::LaneId lane, UserMessages& messages);
   /// The stream waits for operation `number`. Throws what Stream::await_word does.
   void stop(std::int64_t number, Stream& stream, p2p::LaneId lane, UserMessages& messages);
-  /// If one waits for `number`: it goes on, and fails if the operation has.
+  /// Those that wait for `number` go on, and fail if the operation has. When this returns they
+  /// have, whichever thread has let them.
   void go_on(std::int64_t number, const Error* failure);
 
  private:
@@ -36,7 +39,7 @@ class WaitingStreams {
   };
 
   std::mutex mutex_;
-  std::map<std::int64_t, Waiting> streams_;  ///< by operation
+  std::multimap<std::int64_t, Waiting> streams_;  ///< by operation
 };
 
 }  // namespace heddle::collectives

@@ -1,12 +1,14 @@
 #include "node-runtime/transport/stream_words.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <mutex>
 #include <new>
+#include <utility>
 
 namespace heddle {
 
-/// Locks: mutex_ guards the lists of words; the device's own lock is taken under it.
+/// Locks: mutex_ guards the lists of words and events; the device's own lock is taken under it.
 class StreamWords::Pool {
  public:
   using Value = std::atomic<std::uint64_t>;
@@ -29,6 +31,20 @@ class StreamWords::Pool {
     const std::scoped_lock lock(mutex_);
     free_.push_back(&word);
   }
+  /// One that no stream has still to reach.
+  [[nodiscard]] std::unique_ptr<Event> take_event() {
+    const std::scoped_lock lock(mutex_);
+    const auto is_over = [](const auto& event) { return event->query() != EventState::pending; };
+    const auto found = std::ranges::find_if(events_, is_over);
+    if (found == events_.end()) return device_.create_event(EventTiming::off);
+    std::unique_ptr<Event> taken = std::move(*found);
+    events_.erase(found);
+    return taken;
+  }
+  void give_back(std::unique_ptr<Event> event) {
+    const std::scoped_lock lock(mutex_);
+    events_.push_back(std::move(event));
+  }
 
  private:
   /// Each word has a cache line of its own.
@@ -44,6 +60,7 @@ class StreamWords::Pool {
   std::mutex mutex_;
   std::vector<Value*> free_;
   std::vector<void*> blocks_;
+  std::vector<std::unique_ptr<Event>> events_;  ///< of nobody; some may be pending
 };
 
 namespace {
@@ -74,13 +91,20 @@ class PooledWord final : public StreamWords::Word {
 }  // namespace
 
 StreamWords::StreamWords(std::span<Device* const> devices) {
-  for (Device* device : devices) pools_.push_back(std::make_unique<Pool>(*device));
+  for (Device* device : devices) pools_.push_back(std::make_shared<Pool>(*device));
 }
 
 StreamWords::~StreamWords() = default;
 
 std::shared_ptr<StreamWords::Word> StreamWords::take(p2p::LaneId lane) {
   return std::make_shared<PooledWord<Pool>>(*pools_[static_cast<std::size_t>(lane.value())]);
+}
+
+std::shared_ptr<Event> StreamWords::mark(p2p::LaneId lane, Stream& stream) {
+  const std::shared_ptr<Pool> pool = pools_[static_cast<std::size_t>(lane.value())];
+  std::unique_ptr<Event> event = pool->take_event();
+  stream.record(*event);
+  return {event.release(), [pool](Event* one) { pool->give_back(std::unique_ptr<Event>(one)); }};
 }
 
 }  // namespace heddle

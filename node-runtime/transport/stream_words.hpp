@@ -11,8 +11,9 @@
 
 namespace heddle {
 
-/// Words in host memory that streams of a device wait for (Stream::await_word), one for each
-/// operation that a stream waits for. A word only ever rises, so that one stream may still have to
+/// How operations and programs' streams wait for each other: marks in streams, and words in host
+/// memory that streams of a device wait for (Stream::await_word), one for each operation that a
+/// stream waits for. A word only ever rises, so that one stream may still have to
 /// look at it when the next one waits for a higher value.
 ///
 /// Threads: any.
@@ -42,9 +43,14 @@ class StreamWords {
   /// Outlived by this object.
   [[nodiscard]] std::shared_ptr<Word> take(p2p::LaneId lane);
 
+  /// An event that is recorded on `stream`, of the lane's device. It may be dropped before the
+  /// stream has come there, as when an operation is cancelled: it is kept until then, and used
+  /// again. It may outlive this object, but not the device; the stream must not.
+  [[nodiscard]] std::shared_ptr<Event> mark(p2p::LaneId lane, Stream& stream);
+
  private:
   class Pool;
-  std::vector<std::unique_ptr<Pool>> pools_;  ///< by lane
+  std::vector<std::shared_ptr<Pool>> pools_;  ///< by lane
 };
 
 }  // namespace heddle

@@ -168,6 +168,24 @@ void check(const ExchangeCall& call, std::int32_t size) {
   check_overlaps(call, std::move(parts));
 }
 
+void find_lanes(ExchangeCall& call, const RankDevices& devices) {
+  p2p::ShapeCache shapes(false);
+  for (const bool is_incoming : {false, true}) {
+    std::vector<RankElements>& parts = is_incoming ? call.incoming : call.outgoing;
+    for (std::size_t n = 0; n < parts.size(); ++n) {
+      const Elements& e = parts[n].elements;
+      const auto shape = shapes.shape_of(e.type, e.count);
+      if (shape->bytes == 0) continue;
+      try {
+        parts[n].lane = devices.lane_of(e.memory + shape->first, shape->bytes);
+      } catch (const Error& error) {
+        const PlacedPart part{n, parts[n].peer, is_incoming};
+        demand_of(call, false, "{}: {}", part.describe(), error.what());
+      }
+    }
+  }
+}
+
 std::string PartNote::describe() const {
   const bool is_plain = scalar >= 0 && element_bytes == size_of(static_cast<Scalar>(scalar));
   if (is_plain) {

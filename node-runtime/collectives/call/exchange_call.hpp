@@ -2,11 +2,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "node-runtime/collectives/call/call.hpp"
+#include "node-runtime/collectives/call/memory.hpp"
 #include "node-runtime/collectives/schedule/places.hpp"
+#include "node-runtime/transport/p2p/lanes.hpp"
 #include "node-runtime/transport/p2p/shape_cache.hpp"
 
 namespace heddle::collectives {
@@ -15,6 +18,7 @@ namespace heddle::collectives {
 struct RankElements {
   std::int32_t peer = 0;
   Elements elements;
+  std::optional<p2p::LaneId> lane{};  ///< the device that they lie on; none: the host
 };
 
 /// What a rank asks for when an exchange is made.
@@ -34,6 +38,9 @@ struct ExchangeCall {
 /// that overlap, incoming parts that overlap each other or an outgoing one. Exact: parts may
 /// interleave. O(n log n) in the blocks of those that do.
 void check(const ExchangeCall& call, std::int32_t size);
+/// Finds out where the parts of a checked call lie. Throws Error(usage) for memory that messages
+/// cannot take, naming the part.
+void find_lanes(ExchangeCall& call, const RankDevices& devices);
 
 /// What the other members hear of a part. Plain numbers of 8 bytes.
 struct PartNote {

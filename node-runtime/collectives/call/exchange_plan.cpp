@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <limits>
 #include <map>
 #include <memory>
@@ -10,98 +9,10 @@
 #include <utility>
 
 #include "base/require.hpp"
-#include "node-runtime/collectives/execution/seal.hpp"
-#include "node-runtime/transport/datatype/pack.hpp"
+#include "node-runtime/collectives/call/exchange_blocks.hpp"
 
 namespace heddle::collectives {
 namespace {
-
-/// A part of a block, on a rank that has its elements.
-struct TypedPiece {
-  std::shared_ptr<const p2p::Shape> shape;
-  std::byte* memory = nullptr;
-
-  void pack_to(std::byte* to) const {
-    if (shape->is_run) {
-      std::memcpy(to, memory + shape->offset, static_cast<std::size_t>(shape->bytes));
-    } else {
-      pack(*shape->plan, shape->count, memory, {0, shape->bytes}, to);
-    }
-  }
-  void unpack_from(const std::byte* from) const {
-    if (shape->is_run) {
-      std::memcpy(memory + shape->offset, from, static_cast<std::size_t>(shape->bytes));
-    } else {
-      unpack(*shape->plan, shape->count, {0, shape->bytes}, from, memory);
-    }
-  }
-};
-
-/// One side of a block on this rank.
-struct BlockSide {
-  std::vector<TypedPiece> pieces;  ///< one behind the other in the block; empty: another rank's
-
-  /// The elements lie as a block of so many bytes has them.
-  [[nodiscard]] bool is_in_place(std::int64_t bytes) const {
-    return pieces.size() == 1 && pieces.front().shape->is_run &&
-           pieces.front().shape->bytes == bytes;
-  }
-  [[nodiscard]] std::byte* first() const {
-    return pieces.front().memory + pieces.front().shape->offset;
-  }
-  void add(const RankElements& part, p2p::ShapeCache& shapes) {
-    auto shape = shapes.shape_of(part.elements.type, part.elements.count);
-    if (shape->bytes > 0) pieces.push_back({std::move(shape), part.elements.memory});
-  }
-};
-
-/// A block of the schedule that this rank has to do with.
-struct LocalBlock {
-  ExchangeBlock block;
-  std::int64_t bytes = 0;
-  std::uint64_t signature = 0;
-  BlockSide input;
-  BlockSide output;
-
-  void add(const MatchedPart& part) {
-    bytes += part.bytes;
-    signature = mixed(signature, part.digest);
-  }
-};
-
-/// The blocks of a rank, ascending by number; shared by a task's functions.
-struct LocalBlocks {
-  std::vector<LocalBlock> blocks;
-  std::vector<BlockPlace> places;  ///< of the blocks
-
-  [[nodiscard]] std::size_t index(std::int32_t number) const {
-    const auto found = std::ranges::lower_bound(blocks, number, {},
-                                                [](const LocalBlock& b) { return b.block.number; });
-    return static_cast<std::size_t>(found - blocks.begin());
-  }
-  [[nodiscard]] const LocalBlock& at(std::int32_t number) const { return blocks[index(number)]; }
-
-  /// Elements that do not lie as the block has them are packed or unpacked; false: they are copied.
-  [[nodiscard]] bool copy(const Step& step, const std::byte* from, std::byte* to) const {
-    const LocalBlock& block = at(step.block);
-    const bool is_packing =
-        step.from.front().memory == Spot::Memory::input && !block.input.is_in_place(block.bytes);
-    const bool is_unpacking =
-        step.to.memory == Spot::Memory::output && !block.output.is_in_place(block.bytes);
-    if (is_packing) {
-      for (const TypedPiece& piece : block.input.pieces) {
-        piece.pack_to(to);
-        to += piece.shape->bytes;
-      }
-    } else if (is_unpacking) {
-      for (const TypedPiece& piece : block.output.pieces) {
-        piece.unpack_from(from);
-        from += piece.shape->bytes;
-      }
-    }
-    return is_packing || is_unpacking;
-  }
-};
 
 /// Makes the blocks of a way that are this rank's business.
 class BlockMaker {
@@ -111,6 +22,17 @@ class BlockMaker {
       : member_(member), call_(call), parts_(parts) {}
 
   [[nodiscard]] std::vector<LocalBlock> make(ExchangeWay way) {
+    std::vector<LocalBlock> made = blocks_of(way);
+    for (LocalBlock& block : made) {
+      // Several blocks that travel as one piece meet on the host.
+      const bool may_meet = way == ExchangeWay::aggregated && block.block.from != block.block.to;
+      if (!may_meet) block.slot_lane = block.common_lane();
+    }
+    return made;
+  }
+
+ private:
+  std::vector<LocalBlock> blocks_of(ExchangeWay way) {
     switch (way) {
       case ExchangeWay::neighbours:
         return by_parts();
@@ -122,8 +44,6 @@ class BlockMaker {
     }
     return by_all_pairs(way == ExchangeWay::alltoall);
   }
-
- private:
   void add(LocalBlock& to, const MatchedPart& part) {
     to.add(part);
     if (part.from == member_.own) {
@@ -223,24 +143,138 @@ void set_block_places(LocalBlocks& local, Task& task) {
   }
 }
 
-/// Slots as long as what comes into them, one behind the other.
-std::int64_t set_slots(Task& task) {
-  const Schedule& schedule = task.schedule->schedule();
-  std::vector<std::int64_t> begins(static_cast<std::size_t>(schedule.slots) + 1, 0);
-  for (const Step& step : schedule.steps) {
-    const bool fills_slot = step.kind != Step::Kind::send && step.to.memory == Spot::Memory::slot;
-    if (!fills_slot) continue;
-    begins[static_cast<std::size_t>(step.to.slot) + 1] = task.place(step.block).count;
+/// Takes memory of devices for an exchange: says how much of each is needed, then gets one piece of
+/// each.
+class DeviceRoom {
+ public:
+  struct Place {
+    p2p::LaneId lane;
+    std::int64_t offset = 0;
+  };
+  Place add(p2p::LaneId lane, std::int64_t bytes) {
+    constexpr std::int64_t alignment = 256;
+    std::int64_t& end = bytes_[lane];
+    const Place place{lane, end};
+    end += (bytes + alignment - 1) / alignment * alignment;
+    return place;
   }
-  for (std::size_t s = 1; s < begins.size(); ++s) begins[s] += begins[s - 1];
-  const std::int64_t bytes = begins.back();
-  // Padding leaves with what it has: zeros.
-  const auto zeros = std::make_shared<std::byte[]>(static_cast<std::size_t>(bytes));  // NOLINT
-  task.own_slots = {zeros, zeros.get()};
-  task.slots = task.own_slots.get();
-  task.slot_begins = std::make_shared<const std::vector<std::int64_t>>(std::move(begins));
-  return bytes;
-}
+  /// Throws Device's Error where there is none left.
+  void take(RankDevices& devices, std::vector<std::shared_ptr<std::byte>>& kept) {
+    for (const auto& [lane, bytes] : bytes_) {
+      kept.push_back(devices.scratch(lane, bytes));
+      begins_.emplace(lane, kept.back().get());
+    }
+  }
+  /// After take().
+  [[nodiscard]] std::byte* at(const Place& place) const {
+    return begins_.at(place.lane) + place.offset;
+  }
+  [[nodiscard]] std::int64_t bytes() const {
+    std::int64_t sum = 0;
+    for (const auto& [lane, bytes] : bytes_) sum += bytes;
+    return sum;
+  }
+  /// After take(): the contents of all of it are zeros. Waits for the devices.
+  void clear(RankDevices& devices) const {
+    Stage stage;
+    for (const auto& [lane, bytes] : bytes_) {
+      const auto zeros = std::make_shared<std::vector<std::byte>>(static_cast<std::size_t>(bytes));
+      const auto queue = [zeros, to = begins_.at(lane)](const p2p::WorkPlace& place) {
+        place.stream.copy({to, &place.stream.device()}, {zeros->data(), nullptr}, zeros->size());
+      };
+      stage.push_back({"clearing memory for packed elements",
+                       [lane = lane, queue](Courier& courier, std::int64_t ticket) {
+                         courier.work({lane, {}, queue, nullptr}, ticket);
+                         return false;
+                       }});
+    }
+    devices.run({stage});
+  }
+
+ private:
+  std::map<p2p::LaneId, std::int64_t> bytes_;
+  std::map<p2p::LaneId, std::byte*> begins_;
+};
+
+/// Gives slots and pieces their memory, once for all rounds.
+class PackedMemory {
+ public:
+  PackedMemory(LocalBlocks& local, Task& task) : local_(local), task_(task) {}
+
+  /// Bytes taken. Slots are as long as what comes into them, one behind the other on their device
+  /// or the host.
+  std::int64_t take(RankDevices* devices, bool is_padded) {
+    find_slots();
+    find_nears();
+    // Padding leaves with what it has: zeros.
+    const auto zeros =
+        std::make_shared<std::byte[]>(static_cast<std::size_t>(host_bytes_));  // NOLINT
+    task_.own_slots = {zeros, zeros.get()};
+    task_.slots = task_.own_slots.get();
+    if (room_.bytes() > 0) {
+      room_.take(*devices, local_.kept);
+      if (is_padded) room_.clear(*devices);
+    }
+    set_slots();
+    for (const auto& [piece, place] : nears_) piece->near = room_.at(place);
+    return host_bytes_ + room_.bytes();
+  }
+
+ private:
+  struct Slot {
+    std::int64_t offset = 0;  ///< on the host
+    std::optional<DeviceRoom::Place> on_device;
+  };
+
+  void find_slots() {
+    const Schedule& schedule = task_.schedule->schedule();
+    std::vector<const LocalBlock*> blocks(static_cast<std::size_t>(schedule.slots), nullptr);
+    for (const Step& step : schedule.steps) {
+      const bool fills_slot = step.kind != Step::Kind::send && step.to.memory == Spot::Memory::slot;
+      if (fills_slot) blocks[static_cast<std::size_t>(step.to.slot)] = &local_.at(step.block);
+    }
+    for (const LocalBlock* const block : blocks) {
+      Slot& slot = slots_.emplace_back(Slot{host_bytes_, std::nullopt});
+      if (block == nullptr) continue;
+      if (block->slot_lane) {
+        slot.on_device = room_.add(*block->slot_lane, block->bytes);
+      } else {
+        host_bytes_ += block->bytes;
+      }
+    }
+  }
+
+  /// Pieces on devices whose block has its slot on the host.
+  void find_nears() {
+    for (LocalBlock& block : local_.blocks) {
+      if (block.slot_lane) continue;
+      for (BlockSide* const side : {&block.input, &block.output}) {
+        for (TypedPiece& piece : side->pieces) {
+          if (!piece.lane || piece.shape->is_run) continue;
+          nears_.emplace_back(&piece, room_.add(*piece.lane, piece.shape->bytes));
+        }
+      }
+    }
+  }
+
+  /// As integers: pointers into different pieces cannot be subtracted.
+  void set_slots() {
+    const auto address = [](const std::byte* at) { return std::bit_cast<std::int64_t>(at); };
+    std::vector<std::int64_t> begins;
+    for (const Slot& slot : slots_) {
+      begins.push_back(slot.on_device ? address(room_.at(*slot.on_device)) - address(task_.slots)
+                                      : slot.offset);
+    }
+    task_.slot_begins = std::make_shared<const std::vector<std::int64_t>>(std::move(begins));
+  }
+
+  LocalBlocks& local_;
+  Task& task_;
+  DeviceRoom room_;
+  std::int64_t host_bytes_ = 0;
+  std::vector<Slot> slots_;
+  std::vector<std::pair<TypedPiece*, DeviceRoom::Place>> nears_;
+};
 
 ExchangeChoice choose(const ExchangeMember& member, const ExchangeCall& call,
                       const std::vector<MatchedPart>& parts) {
@@ -265,9 +299,8 @@ ExchangePlan plan_exchange(const ExchangeMember& member, const ExchangeCall& cal
 
   std::vector<ExchangeBlock> blocks;
   for (const LocalBlock& block : local->blocks) blocks.push_back(block.block);
-  const ExchangeSides sides{
-      [&](std::int32_t b) { return !local->at(b).input.is_in_place(local->at(b).bytes); },
-      [&](std::int32_t b) { return !local->at(b).output.is_in_place(local->at(b).bytes); }};
+  const ExchangeSides sides{[&](std::int32_t b) { return local->at(b).is_packed(); },
+                            [&](std::int32_t b) { return local->at(b).is_unpacked(); }};
   Task& task = plan.task;
   task.schedule = std::make_shared<const CompiledSchedule>(make_exchange(
       member.own, blocks, member.places, plan.choice.way, receives_of(call.receives), sides));
@@ -280,7 +313,16 @@ ExchangePlan plan_exchange(const ExchangeMember& member, const ExchangeCall& cal
   task.copy = [local](const Step& step, const std::byte* from, std::byte* to) {
     return local->copy(step, from, to);
   };
-  plan.slot_bytes = set_slots(task);
+  const bool is_padded = plan.choice.way == ExchangeWay::alltoall;
+  plan.slot_bytes = PackedMemory(*local, task).take(member.devices, is_padded);
+  const auto have_devices = [](const LocalBlock& b) {
+    return b.input.has_devices() || b.output.has_devices();
+  };
+  if (std::ranges::any_of(local->blocks, have_devices)) {
+    task.works = [local](const Step& step, const std::byte* from, std::byte* to) {
+      return LocalBlocks::works(local, step, from, to);
+    };
+  }
   for (const Step& step : task.schedule->schedule().steps) {
     if (step.kind != Step::Kind::send) continue;
     plan.messages += step.is_joined ? 0 : 1;

@@ -147,6 +147,7 @@ void Execution::start(std::int64_t fragment, std::int32_t deed) {
   const bool is_message = first.kind == Step::Kind::send || first.kind == Step::Kind::receive;
   if (is_message && start_message(fragment, deed)) return;
   if (!is_message && task_.lane && start_work(fragment, deed)) return;
+  if (!is_message && task_.works && start_copy_works(fragment, deed)) return;
   if (!is_message && !task_.lane) run_step(first, fragment);
   finish(fragment, deed);
 }
@@ -306,7 +307,7 @@ void Execution::ended(std::int64_t ticket, const Error* failure) {
     --chores_left_;
     return go_on();
   }
-  if (failure_ || continue_gathered(ticket)) return;
+  if (failure_ || continue_gathered(ticket) || continue_copy_works(ticket)) return;
   const auto deeds = static_cast<std::int64_t>(task_.schedule->deeds().size());
   finish(ticket / deeds, static_cast<std::int32_t>(ticket % deeds));
   go_on();
@@ -316,6 +317,7 @@ void Execution::finish_task() {
   const Task done = std::exchange(task_, Task{});
   task_.schedule = done.schedule;
   gathered_.clear();
+  copy_works_.clear();
   if (!failure_ && done.finish) done.finish();
 }
 

@@ -95,6 +95,11 @@ struct Task {
   /// Does a copy of elements that do not lie in one piece; false: its bytes are copied. May be
   /// empty.
   std::function<bool(const Step& step, const std::byte* from, std::byte* to)> copy{};
+  /// Works of devices that a copy needs beside `copy`, without a lane of the task's: one behind the
+  /// other, none if the host does all of it. May be empty.
+  std::function<std::vector<p2p::DeviceWork>(const Step& step, const std::byte* from,
+                                             std::byte* to)>
+      works{};
 };
 
 /// Advances one rank's operation: the stages before, the schedule, the stages behind it. A deed of
@@ -173,6 +178,11 @@ class Execution {
   [[nodiscard]] bool continue_gathered(std::int64_t ticket);
   void move(const Gathered& gathered, std::int64_t ticket);
   [[nodiscard]] bool start_work(std::int64_t fragment, std::int32_t deed);
+  // In copy_works.cpp.
+  /// False: the copy needs none, and has not begun.
+  [[nodiscard]] bool start_copy_works(std::int64_t fragment, std::int32_t deed);
+  /// False: the deed has none left.
+  [[nodiscard]] bool continue_copy_works(std::int64_t ticket);
   void run_step(const Step& step, std::int64_t fragment) const;
   void finish(std::int64_t fragment, std::int32_t deed);
   [[nodiscard]] std::int64_t ticket_of(std::int64_t fragment, std::int32_t deed) const;
@@ -194,7 +204,9 @@ class Execution {
   std::size_t stage_ = 0;                      ///< of the phase, to begin next
   std::int32_t chores_left_ = 0;               ///< of the stage under way
   std::map<std::int64_t, Gathered> gathered_;  ///< by ticket
-  std::int64_t messages_ = 0;                  ///< under way, with works and chores
+  /// Of copies that have begun: those to come, the next one last; by ticket.
+  std::map<std::int64_t, std::vector<p2p::DeviceWork>> copy_works_;
+  std::int64_t messages_ = 0;  ///< under way, with works and chores
   bool has_skipped_steps_ = false;
   bool is_running_ = false;   ///< run_ready() is on the stack
   bool is_going_on_ = false;  ///< likewise

@@ -213,15 +213,17 @@ std::optional<std::string> EmulatedStream::failure() {
   return failure_;
 }
 
+/// Whoever sees the failure may destroy the stream at once: nothing of it is used after the lock.
 void EmulatedStream::abandon(const std::string& reason) {
+  KernelGate& gate = device_.gate();
   {
     const std::scoped_lock lock(mutex_);
     if (!failure_) failure_ = fmt::format("{}: abandoned: {}", place(), reason);
     failure_passed_on_ = true;
     interrupted_ = true;
+    interrupted_changed_.notify_all();
   }
-  interrupted_changed_.notify_all();
-  device_.gate().wake();
+  gate.wake();
 }
 
 bool EmulatedStream::is_interrupted() {

@@ -5,13 +5,16 @@
 /// Each node prints one line: how it went.
 
 #include <array>
+#include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <fmt/core.h>
 #include <functional>
 #include <map>
 #include <mpi.h>
+#include <new>
 #include <string>
 #include <thread>
 #include <unistd.h>
@@ -19,6 +22,7 @@
 
 #include "node-runtime/collectives/exchange.hpp"
 #include "node-runtime/collectives/group.hpp"
+#include "node-runtime/device/devices.hpp"
 #include "node-runtime/node.hpp"
 
 namespace heddle {
@@ -178,20 +182,94 @@ std::string lost(const Group& group) {
   return said;
 }
 
+/// To the right and from the left, in parts of device memory that have to be packed.
+Exchange device_ring(const Group& group, const DeviceBuffer& memory) {
+  auto* const first = reinterpret_cast<double*>(memory.address());
+  const auto type = Datatype::vector(ring_count, 1, 2, Scalar::float64);
+  const std::vector<OutgoingPart> outgoing{{right_of(group), {first, 1, type}}};
+  const std::vector<IncomingPart> incoming{{left_of(group), {first + 1, 1, type}}};
+  return group.exchange(outgoing, incoming, {.name = "ring"});
+}
+
+/// Streams of a device that is none of the node's.
+std::string wrong_streams(Node& node) {
+  const Group group = node.group();
+  Ring ring(group);
+  DeviceOptions options;
+  options.backend = DeviceBackend::emulated;
+  options.emulated.memory_bytes = 1 << 20;
+  const DeviceSet others = make_devices(options);
+  const auto stream = others.devices.front()->create_stream();
+  const std::string begun = heard_of([&] { ring.exchange().begin(*stream); });
+  const std::string arrived = heard_of([&] { ring.exchange().begin().arrived(*stream); });
+  ring.exchange().wait();
+  stream->synchronize();
+  return begun + "|" + arrived + "|" + ring.run();
+}
+
+/// The last node is lost while other streams wait for a round; with `is_behind` the round itself
+/// waits for a stream that comes there later.
+std::string lost_by_streams(Node& node, bool is_behind) {
+  const Group group = node.group();
+  Device& device = node.device(0);
+  const DeviceBuffer memory(device, 2 * ring_count * sizeof(double));
+  const Exchange exchange = device_ring(group, memory);
+  const auto first = device.create_stream();
+  const auto second = device.create_stream();
+  exchange.begin(*first).arrived(*second);
+  second->synchronize();
+  group.barrier();
+  if (comes_last(group)) ::_exit(0);
+  auto* const word = new (device.allocate_host(64)) std::atomic<std::uint64_t>(0);
+  if (is_behind) first->await_word(*word, 1);
+  std::string said = "nothing";
+  for (int k = 0; k < 100 && said == "nothing"; ++k) {
+    const auto waiting = device.create_stream();
+    said = heard_of([&] {
+      exchange.begin(*first).arrived(*waiting);
+      waiting->synchronize();
+    });
+  }
+  const std::string again = heard_of([&] { exchange.begin(*first); });
+  word->store(1, std::memory_order_release);
+  first->synchronize();
+  device.free_host(word);
+  // Who hears it later must hear of the lost node, and not of this one.
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  return said + "; again " + again;
+}
+
+using Case = std::function<std::string(Node&)>;
+
+template <class Said>
+Case of_group(const Said& said) {
+  return [said](Node& node) { return said(node.group()); };
+}
+
 int run(const std::string& name) {
-  const std::map<std::string, std::function<std::string(const Group&)>> cases{
-      {"refusals", refusals}, {"refused_on_one", refused_on_one}, {"misfits", misfits},
-      {"absent", absent},     {"failed_group", failed_group},     {"lost", lost}};
+  const std::map<std::string, Case> cases{
+      {"refusals", of_group(refusals)},
+      {"refused_on_one", of_group(refused_on_one)},
+      {"misfits", of_group(misfits)},
+      {"absent", of_group(absent)},
+      {"failed_group", of_group(failed_group)},
+      {"lost", of_group(lost)},
+      {"wrong_streams", wrong_streams},
+      {"lost_with_streams", [](Node& node) { return lost_by_streams(node, false); }},
+      {"lost_behind_streams", [](Node& node) { return lost_by_streams(node, true); }}};
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   std::string line;
   bool is_good = false;
   try {
+    const std::string devices = name.ends_with("streams")
+                                    ? "{backend: emulated, per_node: 1, memory: 64MiB}"
+                                    : "{backend: none}";
     const std::string yaml =
-        "runtime: {cpu_workers: 1, watchdog_seconds: 3, devices: {backend: none}}\n";
+        fmt::format("runtime: {{cpu_workers: 1, watchdog_seconds: 3, devices: {}}}\n", devices);
     Node node(Config::from_text(yaml, "failures"), MPI_COMM_WORLD);
-    line = cases.at(name)(node.group());
-    is_good = !node.failed() && name != "lost";  // nobody is there to stop with
+    line = cases.at(name)(node);
+    is_good = !node.failed() && !name.starts_with("lost");  // nobody is there to stop with
     if (is_good) node.stop();
   } catch (const Error& error) {
     line = fmt::format("threw ({}): {}", exit_status(error.code()), error.what());

@@ -113,4 +113,26 @@ TEST(ExchangeFailures, of_a_lost_node_end_its_rounds) {
   }
 }
 
+TEST(ExchangeFailures, of_streams_of_other_devices_are_told_and_the_round_goes_on) {
+  const std::string why =
+      "(2) exchange 'ring': the stream is of device '*', which is none of this node's whose memory "
+      "messages take|";
+  for (const int nodes : {1, 2, 3}) {
+    expect_said(nodes, "wrong_streams",
+                [&](int node) { return why + why + fmt::format("from {}", left_of(node, nodes)); });
+  }
+}
+
+TEST(ExchangeFailures, of_a_lost_node_make_streams_fail_that_wait) {
+  for (const int nodes : {2, 3}) {
+    for (const char* const what : {"lost_with_streams", "lost_behind_streams"}) {
+      expect_said(nodes, what, [&](int node) {
+        const int lost = nodes - 1;
+        if (node == lost) return std::string();
+        return fmt::format("(*) *node {0}*; again (4) *node {0}*", lost);
+      });
+    }
+  }
+}
+
 }  // namespace heddle

@@ -2,13 +2,16 @@
 /// on hosts that the ranks only claim to be on; every double is checked, and sentinels lie between
 /// them.
 ///
-///   mpiexec -n P exchange_program CASES [orders]
+///   mpiexec -n P exchange_program CASES [orders | BACKEND PER_NODE]
 ///
 /// HEDDLE_REPEATS in the environment is the number of cases instead. `orders`: only rounds that
-/// begin in another order on each rank. Prints "all is well" on node 0.
+/// begin in another order on each rank. With a backend of devices, each part is on the host or on
+/// any device of the node, at random on each node, and half of the rounds are on streams. Prints
+/// "all is well" on node 0.
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cstdint>
 #include <cstdio>
@@ -16,8 +19,11 @@
 #include <fmt/core.h>
 #include <future>
 #include <list>
+#include <memory>
 #include <mpi.h>
+#include <new>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <string>
 #include <utility>
@@ -26,6 +32,7 @@
 #include "node-runtime/collectives/exchange.hpp"
 #include "node-runtime/collectives/group.hpp"
 #include "node-runtime/collectives/group_core.hpp"
+#include "node-runtime/device/device.hpp"
 #include "node-runtime/node.hpp"
 #include "node-runtime/node_internals.hpp"
 #include "tests/collectives/group/elements.hpp"
@@ -73,9 +80,13 @@ Graph random_graph(std::mt19937& common, int size) {
 /// One rank's memory for a graph, each part with a type of its own.
 class Parts {
  public:
-  Parts(const Graph& graph, int own, std::mt19937& own_random) : own_(own) {
+  Parts(const Graph& graph, Node& node, int own, std::mt19937& own_random) : own_(own) {
     const auto made = [&](std::int64_t doubles) {
-      return TypedMemory(double_type(static_cast<std::uint32_t>(own_random())), doubles);
+      const testing::DoubleType type = double_type(static_cast<std::uint32_t>(own_random()));
+      const auto place =
+          static_cast<int>(own_random() % (1 + 2 * static_cast<unsigned>(node.devices())));
+      return TypedMemory(type, doubles,
+                         place == 0 ? nullptr : &node.device((place - 1) % node.devices()));
     };
     for (int r = 0; r < static_cast<int>(graph.size()); ++r) {
       const auto row = static_cast<std::size_t>(r);
@@ -106,6 +117,7 @@ class Parts {
     for (Part& part : out_) {
       part.memory.fill(
           [&](std::int64_t i) { return sent_value(own_, part.peer, part.number, round, i); });
+      static_cast<void>(part.memory.out());  // brings it to where it lies
     }
   }
   void check(const std::string& what, std::int64_t round) {
@@ -135,20 +147,27 @@ class Parts {
 class Cases {
  public:
   /// `memory` stays until the node has ended.
-  Cases(Group group, std::uint32_t seed, std::list<std::vector<double>>& memory)
-      : group_(std::move(group)),
+  Cases(Node& node, Group group, std::uint32_t seed, std::list<std::vector<double>>& memory)
+      : node_(node),
+        group_(std::move(group)),
         size_(group_.size()),
         own_(group_.rank()),
         seed_(seed),
         common_(seed),
         own_random_(seed * 977 + static_cast<std::uint32_t>(own_)),
-        memory_(memory) {}
+        memory_(memory) {
+    for (int k = 0; k < 2 * node.devices(); ++k) {
+      streams_.push_back(node.device(k % node.devices()).create_stream());
+    }
+  }
 
   void run() {
     for (const char* method : methods) {
       for (const char* receives : both_receives) random_parts({method, receives});
       index_lists(method);
-      halos(method);
+      halos(method, nullptr);
+      for (int d = 0; d < node_.devices(); ++d) halos(method, &node_.device(d));
+      if (!streams_.empty()) streams_wait(method);
     }
     other_orders();
     by_threads();
@@ -165,7 +184,7 @@ class Cases {
     std::vector<Exchange> exchanges;
     parts.reserve(together);
     for (std::size_t k = 0; k < together; ++k) {
-      parts.emplace_back(random_graph(common_, size_), own_, own_random_);
+      parts.emplace_back(random_graph(common_, size_), node_, own_, own_random_);
       exchanges.push_back(parts.back().exchange(
           group_, {methods.at(common_() % methods.size()),
                    both_receives.at(common_() % both_receives.size()), fmt::format("{}", k)}));
@@ -200,18 +219,90 @@ class Cases {
     if (!is_right) throw Error(ErrorCode::internal, named(what));
   }
 
+  [[nodiscard]] Stream& any_stream_of(const Device& device) {
+    for (;;) {
+      Stream& stream = any_stream();
+      if (&stream.device() == &device) return stream;
+    }
+  }
+  [[nodiscard]] Stream& any_stream() { return *streams_[own_random_() % streams_.size()]; }
+
+  /// Half of those with devices on a stream, and waited for by another one alone.
+  void run_round(const Exchange& exchange) {
+    if (streams_.empty() || own_random_() % 2 == 0) {
+      exchange.begin();
+      while (own_random_() % 3 == 0 && !exchange.done()) {
+      }
+      return exchange.wait();
+    }
+    const ExchangeRound round = exchange.begin(any_stream());
+    Stream& behind = any_stream();
+    round.arrived(behind);
+    if (own_random_() % 2 == 0) round.arrived(any_stream());
+    behind.synchronize();
+    if (own_random_() % 2 == 0) exchange.wait();
+  }
+
+  /// A round begins when its stream comes there, and not before; streams that wait for it go on
+  /// when it is over; the stream that it begins on does not wait.
+  void streams_wait(const char* method) {
+    Device& device = node_.device(0);
+    const std::unique_ptr<Stream> first = device.create_stream();
+    const std::unique_ptr<Stream> second = node_.device(node_.devices() - 1).create_stream();
+    auto* const word = new (device.allocate_host(64)) std::atomic<std::uint64_t>(0);
+    Parts parts(random_graph(common_, size_), node_, own_, own_random_);
+    const Exchange exchange = parts.exchange(group_, {.method = method, .name = "behind"});
+    for (std::int64_t round = 0; round < 3; ++round) {
+      const auto value = static_cast<std::uint64_t>(round) + 1;
+      first->await_word(*word, value);
+      const ExchangeRound begun = exchange.begin(*first);
+      expect(!exchange.done(), "a round is over before its stream has come there");
+      const std::unique_ptr<Event> event = second->device().create_event(EventTiming::off);
+      // A node that is alone moves its messages in arrived().
+      const bool is_alone = node_.size() == 1;
+      if (!is_alone) begun.arrived(*second);
+      second->record(*event);
+      parts.fill(round);
+      expect(is_alone || event->query() == EventState::pending,
+             "a stream does not wait for a round");
+      // Release pairs with the stream's reading.
+      word->store(value, std::memory_order_release);
+      if (is_alone) begun.arrived(*second);
+      first->synchronize();
+      second->synchronize();
+      expect(exchange.done(), "a stream has not waited for a round");
+      begun.arrived(*second);
+      second->synchronize();
+      parts.check(named(fmt::format("{}, behind a stream, round {}", method, round)), round);
+    }
+    device.free_host(word);
+    stream_goes_on(exchange, parts);
+  }
+
+  /// The first rank's stream goes on though the others have not begun the round.
+  void stream_goes_on(const Exchange& exchange, Parts& parts) {
+    constexpr std::int64_t round = 7;
+    Stream& stream = any_stream();
+    parts.fill(round);
+    if (own_ == 0) {
+      exchange.begin(stream);
+      stream.synchronize();
+    }
+    group_.barrier();
+    if (own_ != 0) exchange.begin(stream);
+    exchange.wait();
+    parts.check(named("a stream that goes on"), round);
+  }
+
   void random_parts(const ExchangeOptions& options) {
-    Parts parts(random_graph(common_, size_), own_, own_random_);
+    Parts parts(random_graph(common_, size_), node_, own_, own_random_);
     const Exchange exchange = parts.exchange(group_, options);
     expect(exchange.done(), "done before the first round");
     exchange.wait();
     constexpr std::int64_t rounds = 4;
     for (std::int64_t round = 0; round < rounds; ++round) {
       parts.fill(round);
-      exchange.begin();
-      while (own_random_() % 3 == 0 && !exchange.done()) {
-      }
-      exchange.wait();
+      run_round(exchange);
       parts.check(named(fmt::format("{}, {}, round {}", options.method, options.receives, round)),
                   round);
     }
@@ -270,11 +361,19 @@ class Cases {
 
   /// Columns of a periodic grid in a row of ranks, of which each has the outer two from others, and
   /// the rows above and below from itself.
-  void halos(const char* method) {
+  void halos(const char* method, Device* device) {
     constexpr std::int64_t n = 9;  // in both directions, halos included
     std::vector<double> u(n * n);
+    const std::size_t bytes = u.size() * sizeof(double);
+    std::optional<DeviceBuffer> on_device;
+    if (device != nullptr) on_device.emplace(*device, bytes);
+    auto* const memory =
+        device == nullptr ? u.data() : reinterpret_cast<double*>(on_device->address());
     const auto at = [&](std::int64_t row, std::int64_t column) -> double& {
       return u[static_cast<std::size_t>(row * n + column)];
+    };
+    const auto place = [&](std::int64_t row, std::int64_t column) {
+      return memory + row * n + column;
     };
     const auto column = Datatype::vector(n - 2, 1, n, Scalar::float64);
     const auto row = Datatype::contiguous(n - 2, Scalar::float64);
@@ -282,14 +381,14 @@ class Cases {
     const int right = (own_ + 1) % size_;
     // With two ranks both neighbours are the same: in their order what goes left comes from the
     // right.
-    const std::vector<OutgoingPart> outgoing{{left, {&at(1, 1), 1, column}},
-                                             {right, {&at(1, n - 2), 1, column}},
-                                             {own_, {&at(1, 1), 1, row}},
-                                             {own_, {&at(n - 2, 1), 1, row}}};
-    const std::vector<IncomingPart> incoming{{right, {&at(1, n - 1), 1, column}},
-                                             {left, {&at(1, 0), 1, column}},
-                                             {own_, {&at(n - 1, 1), 1, row}},
-                                             {own_, {&at(0, 1), 1, row}}};
+    const std::vector<OutgoingPart> outgoing{{left, {place(1, 1), 1, column}},
+                                             {right, {place(1, n - 2), 1, column}},
+                                             {own_, {place(1, 1), 1, row}},
+                                             {own_, {place(n - 2, 1), 1, row}}};
+    const std::vector<IncomingPart> incoming{{right, {place(1, n - 1), 1, column}},
+                                             {left, {place(1, 0), 1, column}},
+                                             {own_, {place(n - 1, 1), 1, row}},
+                                             {own_, {place(0, 1), 1, row}}};
     const Exchange exchange =
         group_.exchange(outgoing, incoming, {.method = method, .name = "halo"});
     const auto inner = [](int rank, std::int64_t round, std::int64_t r, std::int64_t c) {
@@ -300,7 +399,16 @@ class Cases {
       for (std::int64_t r = 1; r < n - 1; ++r) {
         for (std::int64_t c = 1; c < n - 1; ++c) at(r, c) = inner(own_, round, r, c);
       }
-      exchange.run();
+      if (device == nullptr) {
+        exchange.run();
+      } else {
+        // All of it behind the copy, and the copy back behind the round.
+        Stream& stream = any_stream_of(*device);
+        stream.copy({on_device->address(), device}, {u.data(), nullptr}, bytes);
+        exchange.begin(stream).arrived(stream);
+        stream.copy({u.data(), nullptr}, {on_device->address(), device}, bytes);
+        stream.synchronize();
+      }
       for (std::int64_t r = 0; r < n; ++r) {
         for (std::int64_t c = 0; c < n; ++c) {
           const bool is_edge_row = r == 0 || r == n - 1;
@@ -321,7 +429,7 @@ class Cases {
     std::vector<std::future<void>> threads;
     std::vector<Exchange> exchanges;
     for (const char* name : {"first", "second"}) {
-      parts.emplace_back(random_graph(common_, size_), own_, own_random_);
+      parts.emplace_back(random_graph(common_, size_), node_, own_, own_random_);
       exchanges.push_back(parts.back().exchange(group_, {.name = name}));
     }
     for (Parts& own : parts) {
@@ -390,7 +498,9 @@ class Cases {
     expect(kept[count] == left && kept.back() == left, "an exchange beside one that was dropped");
   }
 
+  Node& node_;
   Group group_;
+  std::vector<std::unique_ptr<Stream>> streams_;  ///< two of each device
   int size_;
   int own_;
   std::uint32_t seed_;
@@ -420,12 +530,12 @@ Group on_claimed_hosts(Node& node, std::uint32_t seed) {
 void run(Node& node, int cases, bool only_orders, std::list<std::vector<double>>& memory) {
   const Group world = node.group();
   for (std::uint32_t seed = 1; std::cmp_less_equal(seed, cases); ++seed) {
-    Cases one(seed % 3 == 1 ? world : on_claimed_hosts(node, seed), seed, memory);
+    Cases one(node, seed % 3 == 1 ? world : on_claimed_hosts(node, seed), seed, memory);
     only_orders ? one.other_orders() : one.run();
   }
   if (only_orders) return;
   // On a part of the nodes, whose ranks are not the nodes' numbers.
-  Cases(world.split(world.rank() % 2, -world.rank()), 1000, memory).run();
+  Cases(node, world.split(world.rank() % 2, -world.rank()), 1000, memory).run();
 }
 
 }  // namespace
@@ -437,9 +547,15 @@ int main(int argc, char** argv) {
   int status = 0;
   std::list<std::vector<double>> memory;
   try {
-    heddle::Node node(
-        heddle::Config::from_text("runtime: {cpu_workers: 1, devices: {backend: none}}", "test"),
-        MPI_COMM_WORLD);
+    const std::string devices =
+        argc > 3 ? fmt::format(
+                       "{{backend: {}, per_node: {}, memory: 256MiB}}, messages: "
+                       "{{device_memory: 16MiB}}",
+                       argv[2], argv[3])
+                 : "{backend: none}";
+    heddle::Node node(heddle::Config::from_text(
+                          fmt::format("runtime: {{cpu_workers: 1, devices: {}}}", devices), "test"),
+                      MPI_COMM_WORLD);
     const char* const repeats = std::getenv("HEDDLE_REPEATS");
     const char* const cases = repeats != nullptr ? repeats : argc > 1 ? argv[1] : "6";
     heddle::run(node, std::atoi(cases), argc > 2 && std::string(argv[2]) == "orders", memory);
