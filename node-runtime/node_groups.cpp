@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <fmt/core.h>
 #include <limits>
-#include <map>
 #include <tuple>
 #include <utility>
 
@@ -25,7 +24,6 @@ using collectives::CollectiveRates;
 using collectives::GroupCore;
 using collectives::Level;
 using collectives::LevelRates;
-using collectives::RankPlace;
 
 /// Messages of host memory by their rates: short ones are eager, of longer ones the receiver hears,
 /// asks and is told of the end.
@@ -43,17 +41,6 @@ CollectiveRates collective_rates(const p2p::PathRates& paths) {
       paths.message * giga};
   rates.reduced_bytes_per_s = paths.host * giga;
   return rates;
-}
-
-/// Ranks of one host have one number. Host memory alone: who shares a GPU does not matter.
-collectives::Places places_of(const std::vector<std::string>& hosts, std::int32_t size) {
-  std::map<std::string, std::int32_t> numbers;
-  std::vector<RankPlace> places(static_cast<std::size_t>(size));
-  for (std::size_t r = 0; r < hosts.size() && r < places.size(); ++r) {
-    places[r].host =
-        numbers.try_emplace(hosts[r], static_cast<std::int32_t>(numbers.size())).first->second;
-  }
-  return collectives::Places(std::move(places));
 }
 
 /// How often a thread that waits at a board looks, alone and letting others run, before it sleeps:
@@ -80,12 +67,13 @@ CollectiveOptions default_options(const config::Collectives& wanted) {
   return defaults;
 }
 
-/// Of a group of all nodes. Algorithms are chosen by node 0's rates, which all nodes have.
+/// Options of a group of all nodes. Hosts alone count: who shares a GPU does not matter. Algorithms
+/// are chosen by node 0's rates, which all nodes have.
 GroupCore::Options options_of_all(const NodeFacts& facts, const std::vector<std::string>& hosts,
                                   p2p::ChannelId channel) {
   GroupCore::Options options{{},
                              collectives::Rank{facts.rank},
-                             places_of(hosts, facts.nodes),
+                             collectives::places_on_hosts(hosts, facts.nodes),
                              channel,
                              collective_rates(path_rates(facts.tuning.measured))};
   for (std::int32_t r = 0; r < facts.nodes; ++r) options.nodes.emplace_back(r);
@@ -108,15 +96,14 @@ ReduceOperation operation_of(Reduction reduction) {
 
 // ---- the operations of Node ------------------------------------------------------------------
 
-/// Options of a program's groups do not count: results of Node's operations stay the same. Its
-/// threads sleep whatever runtime.wait says, and there is no watchdog, since other nodes may
-/// compute for long before they come.
+/// Options of a program's groups do not count: results of Node's operations stay the same. There is
+/// no watchdog, and a thread soon sleeps, whatever runtime.wait says: other nodes may compute for
+/// long before they come. It does not let others run between looks instead: these would keep the
+/// core for milliseconds, which a thread that is woken takes at once.
 std::shared_ptr<GroupCore> Node::Parts::make_own_group() {
   GroupCore::Options options =
       options_of_all(facts, communicator.hosts(), UserMessages::node_channel);
-  const config::Wait wait =
-      config.runtime.wait == config::Wait::park ? config::Wait::park : config::Wait::adaptive;
-  std::tie(options.looks, options.yields) = patience_of(wait, facts.oversubscribed);
+  if (config.runtime.wait != config::Wait::park) options.looks = facts.oversubscribed ? 100 : 4000;
   options.patience = std::chrono::years(10);
   options.is_counted = false;
   auto core = GroupCore::make(user_messages(), std::move(options));

@@ -93,9 +93,9 @@ struct Node::Parts {
   trace::Recorder recorder;
   MessageExplanations explanations;
   std::unique_ptr<TileTransport> tiles;  ///< before the store, which takes all memory of devices
-  std::unique_ptr<LocalMessages> local_messages;  ///< of a single node; likewise
-  std::mutex local_messages_mutex;                ///< making it
-  std::shared_ptr<collectives::GroupCore> world;  ///< null: nobody has asked for it
+  std::unique_ptr<LocalMessages> local_messages;      ///< of a single node; likewise
+  std::mutex local_messages_mutex;                    ///< making it
+  std::shared_ptr<collectives::GroupCore> world;      ///< null: nobody has asked for it
   std::shared_ptr<collectives::GroupCore> own_group;  ///< null: likewise, of Node's operations
   std::mutex own_operation_mutex;                     ///< of the thread that is in one
   std::unique_ptr<TileStore> store;
