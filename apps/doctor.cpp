@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "apps/command.hpp"
+#include "apps/doctor_collectives.hpp"
 #include "apps/doctor_facts.hpp"
 #include "apps/doctor_table.hpp"
 #include "apps/file_uses.hpp"
@@ -32,8 +33,15 @@ constexpr std::uint64_t probed_memory_bytes = std::uint64_t{256} << 20;
 constexpr std::size_t gpu_timed_bytes = std::size_t{16} << 20;
 constexpr std::size_t timed_bytes_min = 4096;
 
-FaultPlan faults_of(const std::vector<std::string>& names, std::int32_t node) {
-  FaultPlan plan;
+/// What --inject makes go wrong on a node.
+struct InjectedFaults {
+  FaultPlan devices;
+  HostMemoryFaults host;
+};
+
+InjectedFaults faults_of(const std::vector<std::string>& names, std::int32_t node) {
+  InjectedFaults faults;
+  FaultPlan& plan = faults.devices;
   for (const std::string& name : names) {
     const auto at = name.find('@');
     if (at != std::string::npos && name.substr(at + 1) != std::to_string(node)) continue;
@@ -46,17 +54,21 @@ FaultPlan faults_of(const std::vector<std::string>& names, std::int32_t node) {
       plan.stall_mappings = true;
     } else if (what == "no-memory") {
       plan.allocation_bytes_max = 0;
+    } else if (what == "refuse-board") {
+      faults.host.refuse_board = true;
+    } else if (what == "refuse-reading") {
+      faults.host.refuse_reading = true;
     } else {
       throw Error(ErrorCode::usage, fmt::format("--inject: there is no fault '{}'", what));
     }
   }
-  return plan;
+  return faults;
 }
 
 DeviceSet open_devices(const Config& config, const DoctorOptions& options,
                        const GpuNeighbours& neighbours, std::int32_t node) {
   DeviceOptions wanted = wanted_devices(config.runtime.devices);
-  wanted.emulated.faults = faults_of(options.faults, node);
+  wanted.emulated.faults = faults_of(options.faults, node).devices;
   wanted.cuda.nodes = neighbours.nodes;
   wanted.cuda.node = neighbours.node;
   if (!wanted.cuda.memory_bytes) wanted.cuda.memory_bytes = probed_memory_bytes;
@@ -88,6 +100,7 @@ ProbeOptions options_for(const DeviceSet& devices, const Communicator& communica
 struct Findings {
   std::vector<NodeSheet> nodes;
   std::vector<PairReport> pairs;
+  CollectiveSheet collectives;
 
   [[nodiscard]] std::size_t unreachable() const {
     return static_cast<std::size_t>(std::count_if(
@@ -99,9 +112,11 @@ Findings collect(const std::vector<std::string>& texts) {
   Findings all;
   // Both nodes of a pair report it.
   std::map<std::pair<ProbePlace, ProbePlace>, PairReport> pairs;
+  std::vector<HostMemory> memories;
   for (const std::string& text : texts) {
     const json node = json::parse(text);
     all.nodes.push_back(sheet_from_json(node.at("node")));
+    memories.push_back(host_memory_from_json(node.at("host_memory")));
     for (const json& row : node.at("pairs")) {
       PairReport pair = pair_from_json(row);
       const std::pair key{pair.first, pair.second};
@@ -118,6 +133,7 @@ Findings collect(const std::vector<std::string>& texts) {
     }
     all.pairs.push_back(std::move(pair));
   }
+  all.collectives = collective_sheet(all.nodes, memories, all.pairs);
   return all;
 }
 
@@ -129,7 +145,8 @@ void write(const Findings& findings, const std::string& path, Run& run) {
   const json all{{"version", heddle_version()},
                  {"status", findings.unreachable() == 0 ? "ok" : "failed"},
                  {"nodes", std::move(nodes)},
-                 {"pairs", std::move(pairs)}};
+                 {"pairs", std::move(pairs)},
+                 {"collectives", to_json(findings.collectives)}};
   run.results().add_text(path, json_text(all));
   run.results().commit();
 }
@@ -164,7 +181,8 @@ int show(const Findings& findings, const ProbeOptions& probing, const DoctorOpti
   if (options.verbosity != Verbosity::quiet) {
     print(fmt::format("heddle {}: doctor\n{}\n", heddle_version(), std::string(80, '-')) +
           facts_table(findings.nodes) +
-          ways_table(findings.pairs, probing, options.verbosity == Verbosity::verbose));
+          ways_table(findings.pairs, probing, options.verbosity == Verbosity::verbose) +
+          collectives_table(findings.collectives));
   }
   const std::size_t unreachable = findings.unreachable();
   if (unreachable == 0) return 0;
@@ -194,7 +212,9 @@ int doctor(const DoctorOptions& options, Run& run) {
     sheet = describe_node(communicator.rank(), run.mpi().active(), devices);
   }));
   const ProbeOptions probing = options_for(devices, communicator);
-  json found{{"node", to_json(*sheet)}, {"pairs", json::array()}};
+  const HostMemory memory =
+      try_host_memory(communicator, faults_of(options.faults, communicator.rank()).host);
+  json found{{"node", to_json(*sheet)}, {"pairs", json::array()}, {"host_memory", to_json(memory)}};
   {
     TransportProbe transport(communicator, devices.devices, probing);
     for (const PairReport& pair : probe(transport, options, run)) {

@@ -323,7 +323,7 @@ UserStream Node::stream(std::string name, const std::vector<Matrix<double>>& mat
 }
 
 void Node::all_reduce(std::span<double> values, Reduction reduction) {
-  if (parts_->progress != nullptr) parts_->progress->all_reduce(values, reduction);
+  parts_->all_reduce(values, reduction);
 }
 
 void Node::on_quiet(std::function<void(const std::string&)> tell) {
@@ -331,7 +331,7 @@ void Node::on_quiet(std::function<void(const std::string&)> tell) {
 }
 
 void Node::barrier() {
-  if (parts_->progress != nullptr) parts_->progress->barrier();
+  parts_->barrier();
 }
 
 }  // namespace heddle

@@ -166,8 +166,10 @@ class Node {
   /// The program's own messages between nodes (messages.hpp). Thread: any.
   [[nodiscard]] heddle::messages::Endpoint messages();
 
-  /// Element-wise over all nodes, in place: the same bits on all of them; not a number where any
-  /// node's value is none. Same order on all nodes.
+  /// Element-wise over all nodes, in place: the same bits on all of them, and for as many nodes in
+  /// every run; not a number where any node's value is none. Same order on all nodes, one thread at
+  /// a time. Throws Error(usage) when nodes call different ones or give different numbers of
+  /// values, on all of them; later calls throw the same.
   void all_reduce(std::span<double> values, Reduction reduction);
   void barrier();
 

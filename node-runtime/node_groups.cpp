@@ -1,14 +1,15 @@
-/// The group of all nodes.
+/// The group of all nodes, and the operations of Node itself.
 
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdio>
 #include <fmt/core.h>
 #include <limits>
-#include <map>
 #include <tuple>
 #include <utility>
 
+#include "base/require.hpp"
 #include "config/words.hpp"
 #include "node-runtime/collectives/group.hpp"
 #include "node-runtime/collectives/group_core.hpp"
@@ -23,7 +24,6 @@ using collectives::CollectiveRates;
 using collectives::GroupCore;
 using collectives::Level;
 using collectives::LevelRates;
-using collectives::RankPlace;
 
 /// Messages of host memory by their rates: short ones are eager, of longer ones the receiver hears,
 /// asks and is told of the end.
@@ -41,17 +41,6 @@ CollectiveRates collective_rates(const p2p::PathRates& paths) {
       paths.message * giga};
   rates.reduced_bytes_per_s = paths.host * giga;
   return rates;
-}
-
-/// Ranks of one host have one number. Host memory alone: who shares a GPU does not matter.
-collectives::Places places_of(const std::vector<std::string>& hosts, std::int32_t size) {
-  std::map<std::string, std::int32_t> numbers;
-  std::vector<RankPlace> places(static_cast<std::size_t>(size));
-  for (std::size_t r = 0; r < hosts.size() && r < places.size(); ++r) {
-    places[r].host =
-        numbers.try_emplace(hosts[r], static_cast<std::int32_t>(numbers.size())).first->second;
-  }
-  return collectives::Places(std::move(places));
 }
 
 /// How often a thread that waits at a board looks, alone and letting others run, before it sleeps:
@@ -78,27 +67,97 @@ CollectiveOptions default_options(const config::Collectives& wanted) {
   return defaults;
 }
 
+/// Options of a group of all nodes. Hosts alone count: who shares a GPU does not matter. Algorithms
+/// are chosen by node 0's rates, which all nodes have.
+GroupCore::Options options_of_all(const NodeFacts& facts, const std::vector<std::string>& hosts,
+                                  p2p::ChannelId channel) {
+  GroupCore::Options options{{},
+                             collectives::Rank{facts.rank},
+                             collectives::places_on_hosts(hosts, facts.nodes),
+                             channel,
+                             collective_rates(path_rates(facts.tuning.measured))};
+  for (std::int32_t r = 0; r < facts.nodes; ++r) options.nodes.emplace_back(r);
+  return options;
+}
+
+ReduceOperation operation_of(Reduction reduction) {
+  switch (reduction) {
+    case Reduction::sum:
+      break;
+    case Reduction::maximum:
+      return ReduceOperation::maximum();
+    case Reduction::minimum:
+      return ReduceOperation::minimum();
+  }
+  return ReduceOperation::sum();
+}
+
 }  // namespace
+
+// ---- the operations of Node ------------------------------------------------------------------
+
+/// Options of a program's groups do not count: results of Node's operations stay the same. There is
+/// no watchdog, and a thread soon sleeps, whatever runtime.wait says: other nodes may compute for
+/// long before they come. It does not let others run between looks instead: these would keep the
+/// core for milliseconds, which a thread that is woken takes at once.
+std::shared_ptr<GroupCore> Node::Parts::make_own_group() {
+  GroupCore::Options options =
+      options_of_all(facts, communicator.hosts(), UserMessages::node_channel);
+  if (config.runtime.wait != config::Wait::park) options.looks = facts.oversubscribed ? 100 : 4000;
+  options.patience = std::chrono::years(10);
+  options.is_counted = false;
+  auto core = GroupCore::make(user_messages(), std::move(options));
+  core->set_up_board();
+  return core;
+}
+
+/// Does `operation` on the group of all nodes; where the node has failed, throws why.
+void Node::Parts::act_together(const std::function<void(const Group&)>& operation) {
+  if (facts.nodes == 1) return;
+  const std::unique_lock turn(own_operation_mutex, std::try_to_lock);
+  require(turn.owns_lock(),
+          "Node: two threads reduce at the same time; one thread at a time calls collectives");
+  const auto throw_failure = [this] {
+    if (engine->failed()) throw Error(*engine->failure());
+  };
+  throw_failure();
+  require(!engine->stopping(), "Node: a collective was called after Node::stop()");
+  try {
+    if (own_group == nullptr) own_group = make_own_group();
+    operation(Group(own_group));
+  } catch (const Error&) {
+    throw_failure();  // messages and other members know less of it
+    throw;
+  }
+}
+
+void Node::Parts::all_reduce(std::span<double> values, Reduction reduction) {
+  act_together([&](const Group& all) {
+    const auto count = static_cast<std::int64_t>(values.size());
+    all.all_reduce(Incoming{values.data(), count, Scalar::float64}, operation_of(reduction));
+    // What is not a number has the same bits on all nodes, too.
+    for (double& value : values) {
+      if (std::isnan(value)) value = std::numeric_limits<double>::quiet_NaN();
+    }
+  });
+}
+
+void Node::Parts::barrier() {
+  act_together([](const Group& all) { all.barrier(); });
+}
+
+// ---- groups of programs ----------------------------------------------------------------------
 
 std::shared_ptr<GroupCore> Node::Parts::make_world() {
   const auto messages = user_messages();
-  GroupCore::Options options{{},
-                             collectives::Rank{facts.rank},
-                             places_of(communicator.hosts(), facts.nodes),
-                             p2p::ChannelId{messages->next_channel()},
-                             {},
-                             {}};
+  GroupCore::Options options =
+      options_of_all(facts, communicator.hosts(), p2p::ChannelId{messages->next_channel()});
   std::tie(options.looks, options.yields) = patience_of(config.runtime.wait, facts.oversubscribed);
-  for (std::int32_t r = 0; r < facts.nodes; ++r) options.nodes.emplace_back(r);
   options.patience =
       std::chrono::milliseconds(static_cast<std::int64_t>(1000 * config.runtime.watchdog_seconds));
   options.defaults = default_options(config.runtime.collectives);
   messages->take_channels(options.channel.value() + 1);
   auto core = GroupCore::make(messages, std::move(options));
-  // Algorithms are chosen by node 0's rates: all nodes must choose alike.
-  CollectiveRates rates = collective_rates(path_rates(facts.tuning.measured));
-  Group(core).broadcast({&rates, sizeof rates}, 0, {.name = "rates of the group of all nodes"});
-  core->set_rates(rates);
   std::int8_t has_devices = facts.devices > 0 && messages->takes_device_memory() ? 1 : 0;
   Group(core).all_reduce(Incoming{&has_devices, 1, Scalar::int8}, ReduceOperation::minimum(),
                          {.name = "devices of the group of all nodes"});

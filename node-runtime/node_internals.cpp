@@ -62,7 +62,7 @@ trace::ClockOffset NodeInternals::compare_clocks() const {
       split(2, before.left_ns);
     }
     mine.came_ns = trace::now_ns();
-    if (parts_.progress != nullptr) parts_.progress->all_reduce(first, Reduction::sum);
+    parts_.all_reduce(first, Reduction::sum);
     mine.left_ns = trace::now_ns();
     const auto joined = [&](std::size_t at) {
       return static_cast<std::int64_t>(first.at(at) * high_part) +

@@ -459,8 +459,7 @@ void Node::Parts::stop_together() {
   }
   if (progress != nullptr && !engine->failed()) {
     try {
-      tiles->user_messages()->end();
-      progress->barrier();  // nobody stops answering while others still ask
+      tiles->user_messages()->end();  // nobody stops answering while others still ask
     } catch (const Error&) {
       // The node has failed meanwhile: engine->failure() says why, and nobody is waited for.
     }

@@ -59,6 +59,11 @@ struct Node::Parts {
   [[nodiscard]] std::size_t program_device_bytes() const;
   [[nodiscard]] std::shared_ptr<UserMessages> user_messages();
   [[nodiscard]] std::shared_ptr<collectives::GroupCore> make_world();
+  // Node's own operations (node_groups.cpp).
+  [[nodiscard]] std::shared_ptr<collectives::GroupCore> make_own_group();
+  void act_together(const std::function<void(const Group&)>& operation);
+  void all_reduce(std::span<double> values, Reduction reduction);
+  void barrier();
   [[nodiscard]] std::vector<Device*> device_pointers() const;
   void start();
   void make_engine(const std::vector<Device*>& device_pointers, std::span<const CpuCore> cores);
@@ -93,6 +98,8 @@ struct Node::Parts {
   std::mutex local_messages_mutex;                           ///< making it
   std::shared_ptr<collectives::OperationTrace> group_trace;  ///< null: none is written
   std::shared_ptr<collectives::GroupCore> world;             ///< null: nobody has asked for it
+  std::shared_ptr<collectives::GroupCore> own_group;  ///< null: likewise, of Node's operations
+  std::mutex own_operation_mutex;                     ///< of the thread that is in one
   std::unique_ptr<TileStore> store;
   std::unique_ptr<Engine> engine;
   std::unique_ptr<MpiProgress> progress;

@@ -177,70 +177,73 @@ class Group {
 
   /// The elements of all ranks, put together one by one, come to the root. Others' `to` does not
   /// count.
-  void reduce(const Outgoing& from, const Incoming& to, ReduceOperation operation, int root,
+  void reduce(const Outgoing& from, const Incoming& to, const ReduceOperation& operation, int root,
               const CollectiveOptions& options = {}) const;
   [[nodiscard]] Collective begin_reduce(const Outgoing& from, const Incoming& to,
-                                        ReduceOperation operation, int root,
+                                        const ReduceOperation& operation, int root,
                                         const CollectiveOptions& options = {}) const;
-  void reduce(Stream& stream, const Outgoing& from, const Incoming& to, ReduceOperation operation,
-              int root, const CollectiveOptions& options = {}) const;
+  void reduce(Stream& stream, const Outgoing& from, const Incoming& to,
+              const ReduceOperation& operation, int root,
+              const CollectiveOptions& options = {}) const;
 
   /// They come to all ranks.
-  void all_reduce(const Outgoing& from, const Incoming& to, ReduceOperation operation,
+  void all_reduce(const Outgoing& from, const Incoming& to, const ReduceOperation& operation,
                   const CollectiveOptions& options = {}) const;
-  void all_reduce(const Incoming& all, ReduceOperation operation,
+  void all_reduce(const Incoming& all, const ReduceOperation& operation,
                   const CollectiveOptions& options = {}) const;
   [[nodiscard]] Collective begin_all_reduce(const Outgoing& from, const Incoming& to,
-                                            ReduceOperation operation,
+                                            const ReduceOperation& operation,
                                             const CollectiveOptions& options = {}) const;
   void all_reduce(Stream& stream, const Outgoing& from, const Incoming& to,
-                  ReduceOperation operation, const CollectiveOptions& options = {}) const;
-  [[nodiscard]] Collective begin_all_reduce(const Incoming& all, ReduceOperation operation,
+                  const ReduceOperation& operation, const CollectiveOptions& options = {}) const;
+  [[nodiscard]] Collective begin_all_reduce(const Incoming& all, const ReduceOperation& operation,
                                             const CollectiveOptions& options = {}) const;
-  void all_reduce(Stream& stream, const Incoming& all, ReduceOperation operation,
+  void all_reduce(Stream& stream, const Incoming& all, const ReduceOperation& operation,
                   const CollectiveOptions& options = {}) const;
 
   /// Block r of them comes to rank r. With `counts`, of each rank, `from` has all blocks.
-  void reduce_scatter(const Outgoing& from, const Incoming& to, ReduceOperation operation,
+  void reduce_scatter(const Outgoing& from, const Incoming& to, const ReduceOperation& operation,
                       const CollectiveOptions& options = {}) const;
   void reduce_scatter(const Outgoing& from, const Incoming& to,
-                      std::span<const std::int64_t> counts, ReduceOperation operation,
+                      std::span<const std::int64_t> counts, const ReduceOperation& operation,
                       const CollectiveOptions& options = {}) const;
   [[nodiscard]] Collective begin_reduce_scatter(const Outgoing& from, const Incoming& to,
-                                                ReduceOperation operation,
+                                                const ReduceOperation& operation,
                                                 const CollectiveOptions& options = {}) const;
   void reduce_scatter(Stream& stream, const Outgoing& from, const Incoming& to,
-                      ReduceOperation operation, const CollectiveOptions& options = {}) const;
+                      const ReduceOperation& operation,
+                      const CollectiveOptions& options = {}) const;
   [[nodiscard]] Collective begin_reduce_scatter(const Outgoing& from, const Incoming& to,
                                                 std::span<const std::int64_t> counts,
-                                                ReduceOperation operation,
+                                                const ReduceOperation& operation,
                                                 const CollectiveOptions& options = {}) const;
   void reduce_scatter(Stream& stream, const Outgoing& from, const Incoming& to,
-                      std::span<const std::int64_t> counts, ReduceOperation operation,
+                      std::span<const std::int64_t> counts, const ReduceOperation& operation,
                       const CollectiveOptions& options = {}) const;
 
   /// Those of ranks 0 to r come to rank r; with exclusive_scan those of ranks before r, and rank
   /// 0's output stays as it is.
-  void scan(const Outgoing& from, const Incoming& to, ReduceOperation operation,
+  void scan(const Outgoing& from, const Incoming& to, const ReduceOperation& operation,
             const CollectiveOptions& options = {}) const;
-  void scan(const Incoming& all, ReduceOperation operation,
+  void scan(const Incoming& all, const ReduceOperation& operation,
             const CollectiveOptions& options = {}) const;
-  void exclusive_scan(const Outgoing& from, const Incoming& to, ReduceOperation operation,
+  void exclusive_scan(const Outgoing& from, const Incoming& to, const ReduceOperation& operation,
                       const CollectiveOptions& options = {}) const;
   [[nodiscard]] Collective begin_scan(const Outgoing& from, const Incoming& to,
-                                      ReduceOperation operation,
+                                      const ReduceOperation& operation,
                                       const CollectiveOptions& options = {}) const;
-  void scan(Stream& stream, const Outgoing& from, const Incoming& to, ReduceOperation operation,
-            const CollectiveOptions& options = {}) const;
-  [[nodiscard]] Collective begin_scan(const Incoming& all, ReduceOperation operation,
+  void scan(Stream& stream, const Outgoing& from, const Incoming& to,
+            const ReduceOperation& operation, const CollectiveOptions& options = {}) const;
+  [[nodiscard]] Collective begin_scan(const Incoming& all, const ReduceOperation& operation,
                                       const CollectiveOptions& options = {}) const;
-  void scan(Stream& stream, const Incoming& all, ReduceOperation operation,
+  void scan(Stream& stream, const Incoming& all, const ReduceOperation& operation,
             const CollectiveOptions& options = {}) const;
   [[nodiscard]] Collective begin_exclusive_scan(const Outgoing& from, const Incoming& to,
-                                                ReduceOperation operation,
+                                                const ReduceOperation& operation,
                                                 const CollectiveOptions& options = {}) const;
   void exclusive_scan(Stream& stream, const Outgoing& from, const Incoming& to,
-                      ReduceOperation operation, const CollectiveOptions& options = {}) const;
+                      const ReduceOperation& operation,
+                      const CollectiveOptions& options = {}) const;
 
   /// Makes an exchange: parts to and from neighbours, any number of them for each rank, this one
   /// included, whose parts are copied. Between two ranks the first outgoing part is the first

@@ -34,7 +34,7 @@ Call in_place(Call call) {
   return call;
 }
 
-Call reducing(Call call, ReduceOperation operation) {
+Call reducing(Call call, const ReduceOperation& operation) {
   call.operation = operation;
   return call;
 }
@@ -101,31 +101,32 @@ Call all_to_all_list_call(std::span<const Outgoing> from, std::span<const Incomi
   return listed(moving(CollectiveKind::all_to_all, all_of(from), all_of(to), 0, options));
 }
 
-Call reduce_call(int own, const Outgoing& from, const Incoming& to, ReduceOperation operation,
-                 int root, const CollectiveOptions& options) {
+Call reduce_call(int own, const Outgoing& from, const Incoming& to,
+                 const ReduceOperation& operation, int root, const CollectiveOptions& options) {
   std::vector<Elements> outputs;
   if (own == root) outputs.emplace_back(to);
   return reducing(moving(CollectiveKind::reduce, {from}, std::move(outputs), root, options),
                   operation);
 }
 
-Call all_reduce_call(const Outgoing& from, const Incoming& to, ReduceOperation operation,
+Call all_reduce_call(const Outgoing& from, const Incoming& to, const ReduceOperation& operation,
                      const CollectiveOptions& options) {
   return reducing(moving(CollectiveKind::all_reduce, {from}, {to}, 0, options), operation);
 }
 
-Call all_reduce_in_place_call(const Incoming& all, ReduceOperation operation,
+Call all_reduce_in_place_call(const Incoming& all, const ReduceOperation& operation,
                               const CollectiveOptions& options) {
   return in_place(reducing(moving(CollectiveKind::all_reduce, {}, {all}, 0, options), operation));
 }
 
-Call reduce_scatter_call(const Outgoing& from, const Incoming& to, ReduceOperation operation,
+Call reduce_scatter_call(const Outgoing& from, const Incoming& to, const ReduceOperation& operation,
                          const CollectiveOptions& options) {
   return reducing(moving(CollectiveKind::reduce_scatter, {from}, {to}, 0, options), operation);
 }
 
 Call reduce_scatter_counts_call(const Outgoing& from, const Incoming& to,
-                                std::span<const std::int64_t> counts, ReduceOperation operation,
+                                std::span<const std::int64_t> counts,
+                                const ReduceOperation& operation,
                                 const CollectiveOptions& options) {
   Call call = reducing(moving(CollectiveKind::reduce_scatter, {from}, {to}, 0, options), operation);
   require(!counts.empty(), "reduce_scatter: no counts");
@@ -133,17 +134,17 @@ Call reduce_scatter_counts_call(const Outgoing& from, const Incoming& to,
   return call;
 }
 
-Call scan_call(const Outgoing& from, const Incoming& to, ReduceOperation operation,
+Call scan_call(const Outgoing& from, const Incoming& to, const ReduceOperation& operation,
                const CollectiveOptions& options) {
   return reducing(moving(CollectiveKind::scan, {from}, {to}, 0, options), operation);
 }
 
-Call scan_in_place_call(const Incoming& all, ReduceOperation operation,
+Call scan_in_place_call(const Incoming& all, const ReduceOperation& operation,
                         const CollectiveOptions& options) {
   return in_place(reducing(moving(CollectiveKind::scan, {}, {all}, 0, options), operation));
 }
 
-Call exclusive_scan_call(const Outgoing& from, const Incoming& to, ReduceOperation operation,
+Call exclusive_scan_call(const Outgoing& from, const Incoming& to, const ReduceOperation& operation,
                          const CollectiveOptions& options) {
   return reducing(moving(CollectiveKind::exclusive_scan, {from}, {to}, 0, options), operation);
 }

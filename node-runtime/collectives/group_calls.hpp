@@ -30,23 +30,26 @@ namespace heddle::collectives {
                                         std::span<const Incoming> to,
                                         const CollectiveOptions& options);
 [[nodiscard]] Call reduce_call(int own, const Outgoing& from, const Incoming& to,
-                               ReduceOperation operation, int root,
+                               const ReduceOperation& operation, int root,
                                const CollectiveOptions& options);
 [[nodiscard]] Call all_reduce_call(const Outgoing& from, const Incoming& to,
-                                   ReduceOperation operation, const CollectiveOptions& options);
-[[nodiscard]] Call all_reduce_in_place_call(const Incoming& all, ReduceOperation operation,
+                                   const ReduceOperation& operation,
+                                   const CollectiveOptions& options);
+[[nodiscard]] Call all_reduce_in_place_call(const Incoming& all, const ReduceOperation& operation,
                                             const CollectiveOptions& options);
 [[nodiscard]] Call reduce_scatter_call(const Outgoing& from, const Incoming& to,
-                                       ReduceOperation operation, const CollectiveOptions& options);
+                                       const ReduceOperation& operation,
+                                       const CollectiveOptions& options);
 [[nodiscard]] Call reduce_scatter_counts_call(const Outgoing& from, const Incoming& to,
                                               std::span<const std::int64_t> counts,
-                                              ReduceOperation operation,
+                                              const ReduceOperation& operation,
                                               const CollectiveOptions& options);
-[[nodiscard]] Call scan_call(const Outgoing& from, const Incoming& to, ReduceOperation operation,
-                             const CollectiveOptions& options);
-[[nodiscard]] Call scan_in_place_call(const Incoming& all, ReduceOperation operation,
+[[nodiscard]] Call scan_call(const Outgoing& from, const Incoming& to,
+                             const ReduceOperation& operation, const CollectiveOptions& options);
+[[nodiscard]] Call scan_in_place_call(const Incoming& all, const ReduceOperation& operation,
                                       const CollectiveOptions& options);
 [[nodiscard]] Call exclusive_scan_call(const Outgoing& from, const Incoming& to,
-                                       ReduceOperation operation, const CollectiveOptions& options);
+                                       const ReduceOperation& operation,
+                                       const CollectiveOptions& options);
 
 }  // namespace heddle::collectives

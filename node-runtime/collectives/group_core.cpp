@@ -79,14 +79,14 @@ GroupCore::GroupCore(std::weak_ptr<UserMessages> messages, Options options)
   own_.compare = [this](std::int64_t number) { compare_calls(number); };
   own_.patience = options_.patience;
   own_.waiting = options_.waiting;
-  user_messages()->count_group(1);
+  if (options_.is_counted) user_messages()->count_group(1);
 }
 
 /// Nobody has a handle, and no operation is under way.
 GroupCore::~GroupCore() {
   const auto messages = devices_.messages_if_alive();
   if (messages == nullptr) return;
-  messages->count_group(-1);
+  if (options_.is_counted) messages->count_group(-1);
   if (listening_ && !listening_->done()) listening_->cancel();
 }
 

@@ -86,6 +86,7 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
     std::shared_ptr<Explanations> explanations{};
     /// Null: no trace is written.
     std::shared_ptr<OperationTrace> trace{};
+    bool is_counted = true;  ///< among the groups_max
   };
   /// Collective in order: all members make the same groups.
   [[nodiscard]] static std::shared_ptr<GroupCore> make(std::weak_ptr<UserMessages> messages,
@@ -102,8 +103,6 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   [[nodiscard]] const Planner& planner() const { return planner_; }
   /// Before calls on elements: all nodes have devices.
   void set_have_devices();
-  /// Between calls of the first thread.
-  void set_rates(const CollectiveRates& rates) { planner_.set_rates(rates); }
   /// Throws Error(usage) when the node has ended.
   [[nodiscard]] std::shared_ptr<UserMessages> user_messages() const { return devices_.messages(); }
   [[nodiscard]] NodeDevices& devices() { return devices_; }

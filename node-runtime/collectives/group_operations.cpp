@@ -163,114 +163,121 @@ void Group::all_to_all(Stream& stream, std::span<const Outgoing> from, std::span
   begin_on(all_to_all_list_call(from, to, options), stream);
 }
 
-void Group::reduce(const Outgoing& from, const Incoming& to, ReduceOperation operation, int root,
-                   const CollectiveOptions& options) const {
+void Group::reduce(const Outgoing& from, const Incoming& to, const ReduceOperation& operation,
+                   int root, const CollectiveOptions& options) const {
   core().run(reduce_call(rank(), from, to, operation, root, options));
 }
-Collective Group::begin_reduce(const Outgoing& from, const Incoming& to, ReduceOperation operation,
-                               int root, const CollectiveOptions& options) const {
+Collective Group::begin_reduce(const Outgoing& from, const Incoming& to,
+                               const ReduceOperation& operation, int root,
+                               const CollectiveOptions& options) const {
   return begin(reduce_call(rank(), from, to, operation, root, options));
 }
 void Group::reduce(Stream& stream, const Outgoing& from, const Incoming& to,
-                   ReduceOperation operation, int root, const CollectiveOptions& options) const {
+                   const ReduceOperation& operation, int root,
+                   const CollectiveOptions& options) const {
   begin_on(reduce_call(rank(), from, to, operation, root, options), stream);
 }
 
-void Group::all_reduce(const Outgoing& from, const Incoming& to, ReduceOperation operation,
+void Group::all_reduce(const Outgoing& from, const Incoming& to, const ReduceOperation& operation,
                        const CollectiveOptions& options) const {
   core().run(all_reduce_call(from, to, operation, options));
 }
 Collective Group::begin_all_reduce(const Outgoing& from, const Incoming& to,
-                                   ReduceOperation operation,
+                                   const ReduceOperation& operation,
                                    const CollectiveOptions& options) const {
   return begin(all_reduce_call(from, to, operation, options));
 }
 void Group::all_reduce(Stream& stream, const Outgoing& from, const Incoming& to,
-                       ReduceOperation operation, const CollectiveOptions& options) const {
+                       const ReduceOperation& operation, const CollectiveOptions& options) const {
   begin_on(all_reduce_call(from, to, operation, options), stream);
 }
 
-void Group::all_reduce(const Incoming& all, ReduceOperation operation,
+void Group::all_reduce(const Incoming& all, const ReduceOperation& operation,
                        const CollectiveOptions& options) const {
   core().run(all_reduce_in_place_call(all, operation, options));
 }
-Collective Group::begin_all_reduce(const Incoming& all, ReduceOperation operation,
+Collective Group::begin_all_reduce(const Incoming& all, const ReduceOperation& operation,
                                    const CollectiveOptions& options) const {
   return begin(all_reduce_in_place_call(all, operation, options));
 }
-void Group::all_reduce(Stream& stream, const Incoming& all, ReduceOperation operation,
+void Group::all_reduce(Stream& stream, const Incoming& all, const ReduceOperation& operation,
                        const CollectiveOptions& options) const {
   begin_on(all_reduce_in_place_call(all, operation, options), stream);
 }
 
-void Group::reduce_scatter(const Outgoing& from, const Incoming& to, ReduceOperation operation,
+void Group::reduce_scatter(const Outgoing& from, const Incoming& to,
+                           const ReduceOperation& operation,
                            const CollectiveOptions& options) const {
   core().run(reduce_scatter_call(from, to, operation, options));
 }
 Collective Group::begin_reduce_scatter(const Outgoing& from, const Incoming& to,
-                                       ReduceOperation operation,
+                                       const ReduceOperation& operation,
                                        const CollectiveOptions& options) const {
   return begin(reduce_scatter_call(from, to, operation, options));
 }
 void Group::reduce_scatter(Stream& stream, const Outgoing& from, const Incoming& to,
-                           ReduceOperation operation, const CollectiveOptions& options) const {
+                           const ReduceOperation& operation,
+                           const CollectiveOptions& options) const {
   begin_on(reduce_scatter_call(from, to, operation, options), stream);
 }
 
 void Group::reduce_scatter(const Outgoing& from, const Incoming& to,
-                           std::span<const std::int64_t> counts, ReduceOperation operation,
+                           std::span<const std::int64_t> counts, const ReduceOperation& operation,
                            const CollectiveOptions& options) const {
   core().run(reduce_scatter_counts_call(from, to, counts, operation, options));
 }
 Collective Group::begin_reduce_scatter(const Outgoing& from, const Incoming& to,
                                        std::span<const std::int64_t> counts,
-                                       ReduceOperation operation,
+                                       const ReduceOperation& operation,
                                        const CollectiveOptions& options) const {
   return begin(reduce_scatter_counts_call(from, to, counts, operation, options));
 }
 void Group::reduce_scatter(Stream& stream, const Outgoing& from, const Incoming& to,
-                           std::span<const std::int64_t> counts, ReduceOperation operation,
+                           std::span<const std::int64_t> counts, const ReduceOperation& operation,
                            const CollectiveOptions& options) const {
   begin_on(reduce_scatter_counts_call(from, to, counts, operation, options), stream);
 }
 
-void Group::scan(const Outgoing& from, const Incoming& to, ReduceOperation operation,
+void Group::scan(const Outgoing& from, const Incoming& to, const ReduceOperation& operation,
                  const CollectiveOptions& options) const {
   core().run(scan_call(from, to, operation, options));
 }
-Collective Group::begin_scan(const Outgoing& from, const Incoming& to, ReduceOperation operation,
+Collective Group::begin_scan(const Outgoing& from, const Incoming& to,
+                             const ReduceOperation& operation,
                              const CollectiveOptions& options) const {
   return begin(scan_call(from, to, operation, options));
 }
 void Group::scan(Stream& stream, const Outgoing& from, const Incoming& to,
-                 ReduceOperation operation, const CollectiveOptions& options) const {
+                 const ReduceOperation& operation, const CollectiveOptions& options) const {
   begin_on(scan_call(from, to, operation, options), stream);
 }
 
-void Group::scan(const Incoming& all, ReduceOperation operation,
+void Group::scan(const Incoming& all, const ReduceOperation& operation,
                  const CollectiveOptions& options) const {
   core().run(scan_in_place_call(all, operation, options));
 }
-Collective Group::begin_scan(const Incoming& all, ReduceOperation operation,
+Collective Group::begin_scan(const Incoming& all, const ReduceOperation& operation,
                              const CollectiveOptions& options) const {
   return begin(scan_in_place_call(all, operation, options));
 }
-void Group::scan(Stream& stream, const Incoming& all, ReduceOperation operation,
+void Group::scan(Stream& stream, const Incoming& all, const ReduceOperation& operation,
                  const CollectiveOptions& options) const {
   begin_on(scan_in_place_call(all, operation, options), stream);
 }
 
-void Group::exclusive_scan(const Outgoing& from, const Incoming& to, ReduceOperation operation,
+void Group::exclusive_scan(const Outgoing& from, const Incoming& to,
+                           const ReduceOperation& operation,
                            const CollectiveOptions& options) const {
   core().run(exclusive_scan_call(from, to, operation, options));
 }
 Collective Group::begin_exclusive_scan(const Outgoing& from, const Incoming& to,
-                                       ReduceOperation operation,
+                                       const ReduceOperation& operation,
                                        const CollectiveOptions& options) const {
   return begin(exclusive_scan_call(from, to, operation, options));
 }
 void Group::exclusive_scan(Stream& stream, const Outgoing& from, const Incoming& to,
-                           ReduceOperation operation, const CollectiveOptions& options) const {
+                           const ReduceOperation& operation,
+                           const CollectiveOptions& options) const {
   begin_on(exclusive_scan_call(from, to, operation, options), stream);
 }
 

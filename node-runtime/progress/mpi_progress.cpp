@@ -7,7 +7,6 @@
 
 #include "base/assert.hpp"
 #include "base/clock.hpp"
-#include "base/require.hpp"
 #include "node-runtime/progress/progress_pause.hpp"
 
 namespace heddle {
@@ -50,7 +49,6 @@ void MpiProgress::run() {
     const std::int64_t begin = now_ns();
     bool progressed = post_outbox();
     progressed |= post_delayed();
-    progressed |= post_collective();
     progressed |= poll();
     if (engine_.failed()) break;
     progressed |= move_tiles();
@@ -188,9 +186,6 @@ void MpiProgress::completed(Flight flight, const MPI_Status& status) {
       engine_.fail_with(status.MPI_SOURCE, failure_.text(), failure_.is_of_elsewhere());
       engine_.take_outbox();  // the others have heard it from that node
       return;
-    case Operation::collective:
-      collective_.finish();
-      return;
   }
 }
 
@@ -266,44 +261,13 @@ void MpiProgress::drained(const JobVerdict& verdict, int from) {
   hand_over();
 }
 
-// ---- collectives -----------------------------------------------------------------------------
-
-void MpiProgress::all_reduce(std::span<double> values, Reduction reduction) {
-  const auto collective = collective_.begin(values, reduction);
-  engine_.bells.message.ring();
-  collective_.wait(*collective, [this] {
-    if (engine_.failed()) throw *engine_.failure();
-    require(!engine_.stopping(), "Node: a collective was called after Node::stop()");
-  });
-  std::ranges::copy(collective->values, values.begin());
-  unify_nans(values);
-}
-
-void MpiProgress::barrier() {
-  double nothing = 0;
-  all_reduce({&nothing, 1}, Reduction::sum);
-}
-
-bool MpiProgress::post_collective() {
-  const auto collective = collective_.take_to_post();
-  if (collective == nullptr) return false;
-  MPI_Request request = MPI_REQUEST_NULL;
-  check_mpi(
-      MPI_Iallreduce(MPI_IN_PLACE, collective->values.data(),
-                     static_cast<int>(collective->values.size()), MPI_DOUBLE,
-                     operations_.of(collective->reduction), communicator_.collectives(), &request),
-      "reducing over the nodes");
-  flights_.add(request, {Operation::collective, 0});
-  return true;
-}
-
 // ---- waiting ---------------------------------------------------------------------------------
 
 void MpiProgress::wait(Doorbell::Ticket ticket) {
   const EngineOptions& options = engine_.options();
   if (options.wait == WaitPolicy::spin) return relax_cpu();
   const std::int64_t from = now_ns();
-  const bool in_transfer = tiles_.is_moving() || !delayed_.is_empty() || !collective_.is_empty();
+  const bool in_transfer = tiles_.is_moving() || !delayed_.is_empty();
   const ProgressPause pause = pause_for(
       {.policy = options.wait,
        .shares_cores = options.oversubscribed,
@@ -336,7 +300,6 @@ void MpiProgress::run_down() {
   const Outbox outbox = engine_.take_outbox();
   if (!outbox.failure.empty())
     heddle::send_to_all(communicator_, {outbox.failure, outbox.failure_elsewhere});
-  collective_.wake();
   // Nobody progresses messages any more: threads of the program that wait for theirs are told.
   tiles_.abandon(*engine_.failure());
 }

@@ -3,13 +3,11 @@
 #include <cstdint>
 #include <deque>
 #include <mpi.h>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "node-runtime/progress/collective_slot.hpp"
 #include "node-runtime/progress/delayed_messages.hpp"
 #include "node-runtime/progress/failure_message.hpp"
 #include "node-runtime/progress/job_agreement.hpp"
@@ -19,7 +17,6 @@
 #include "node-runtime/progress/tile_transport.hpp"
 #include "node-runtime/threads/engine.hpp"
 #include "node-runtime/transport/communicator.hpp"
-#include "node-runtime/transport/reductions.hpp"
 
 namespace heddle {
 
@@ -51,15 +48,10 @@ class MpiProgress {
   /// the program's threads that wait for messages.
   void run_down();
 
-  /// Reduces `values` over all nodes, in place: the same bits on all of them, NaN where any node's
-  /// value is NaN. Any one thread at a time, in the same order on all nodes; blocks.
-  void all_reduce(std::span<double> values, Reduction reduction);
-  void barrier();
-
  private:
   using Type = ProgressMessage::Type;
   using Header = ProgressMessage::Header;
-  enum class Operation : std::uint8_t { receive_header, send_header, receive_failure, collective };
+  enum class Operation : std::uint8_t { receive_header, send_header, receive_failure };
   struct Flight {
     Operation operation = Operation::receive_header;
     std::uint32_t slot = 0;  ///< of a message
@@ -96,7 +88,6 @@ class MpiProgress {
   void send_header(const Header& header, int to, std::string_view text = {});
   void send_to_all(const Header& header, std::string_view text = {});
   void post_header_receive(std::uint32_t slot);
-  bool post_collective();
   bool poll();
   bool move_tiles();
   void completed(Flight flight, const MPI_Status& status);
@@ -124,8 +115,6 @@ class MpiProgress {
   Arrivals arrivals_;
   DelayedMessages delayed_;
   JobAgreement agreement_;  ///< on node 0
-  ReductionOperations operations_;
-  CollectiveSlot collective_;
   PeerWatch peers_;
   std::int64_t active_ns_ = 0;
   std::int64_t waiting_since_ns_ = 0;  ///< 0: not waiting

@@ -8,7 +8,6 @@
 #include "base/error.hpp"
 #include "base/index.hpp"
 #include "node-runtime/protocol/actions.hpp"
-#include "node-runtime/transport/reduction.hpp"
 
 namespace heddle {
 

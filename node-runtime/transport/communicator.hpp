@@ -18,7 +18,7 @@ class Communicator {
  public:
   /// One node, no MPI.
   Communicator() = default;
-  /// Duplicates `parent` for headers and collectives. Collective over its nodes. Needs
+  /// Duplicates `parent` for headers and for start-up. Collective over its nodes. Needs
   /// MPI_THREAD_SERIALIZED; throws Error(usage) if MPI was initialised with less.
   explicit Communicator(MPI_Comm parent);
   Communicator(Communicator&& other) noexcept;
@@ -34,7 +34,6 @@ class Communicator {
   [[nodiscard]] int local_rank() const { return local_rank_; }
   [[nodiscard]] int local_size() const { return local_size_; }
   [[nodiscard]] MPI_Comm headers() const { return headers_; }
-  [[nodiscard]] MPI_Comm collectives() const { return collectives_; }
   /// Process ids of the nodes that run on this host, by rank; 0 for the others.
   [[nodiscard]] const std::vector<std::int32_t>& local_processes() const {
     return local_processes_;

@@ -253,17 +253,22 @@ void UserMessages::end() {
       // Its handle tells the program, if it still has it.
     }
   }
-  meet_at_the_end();
+  // Once the second round is over here, the first one is over everywhere: this node may go while
+  // others still wait for messages of the second, and of these its own have been sent.
+  for (const std::int32_t round : {0, 1}) meet_at_the_end(round);
 }
 
 /// Every node sends an empty message to every other one. Notes of a node arrive in order, so once
 /// the empty messages of all nodes have arrived, all earlier messages have arrived too.
-void UserMessages::meet_at_the_end() {
+///
+/// No deadlock: a node sends its messages of a round before it waits, in the second round once it
+/// has those of the first, which all nodes send.
+void UserMessages::meet_at_the_end(std::int32_t round) {
   std::vector<p2p::Request> requests;
   for (std::int32_t i = 0; i < nodes_; ++i) {
     if (i == node_) continue;
-    requests.push_back(endpoint_.receive({}, {NodeId{i}, 0, ending_channel}));
-    requests.push_back(endpoint_.send({}, NodeId{i}, 0, ending_channel));
+    requests.push_back(endpoint_.receive({}, {NodeId{i}, round, ending_channel}));
+    requests.push_back(endpoint_.send({}, NodeId{i}, round, ending_channel));
   }
   for (const p2p::Request& request : requests) static_cast<void>(wait(request));
 }

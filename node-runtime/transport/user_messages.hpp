@@ -36,10 +36,11 @@ namespace heddle {
 /// Threads: any, except where said otherwise.
 class UserMessages {
  public:
-  /// The channel of the program's messages, and that of end().
+  /// The channel of the program's messages, that of end(), and that of Node's own operations.
   static constexpr p2p::ChannelId channel{1};
   static constexpr p2p::ChannelId ending_channel{2};
-  static constexpr p2p::ChannelId first_group_channel{3};
+  static constexpr p2p::ChannelId node_channel{3};
+  static constexpr p2p::ChannelId first_group_channel{4};
 
   struct Options {
     /// Bytes of each device's memory to reserve now.
@@ -67,7 +68,7 @@ class UserMessages {
                                   std::int32_t tag);
   [[nodiscard]] p2p::Request receive(const p2p::Incoming& room, std::size_t bytes,
                                      std::int32_t from, std::int32_t tag);
-  /// The same for heddle's own operations, on a channel of theirs (from `first_group_channel` on).
+  /// The same for heddle's own operations, on a channel of theirs (from `node_channel` on).
   /// `on_end` is called by the progress thread, and may begin others.
   [[nodiscard]] p2p::Request send(const p2p::Outgoing& message, NodeId to, std::int32_t tag,
                                   p2p::ChannelId on, p2p::OnEnd on_end);
@@ -124,9 +125,10 @@ class UserMessages {
 
   /// A request of the program's is under way.
   [[nodiscard]] bool are_moving() const { return count_.load(std::memory_order_relaxed) > 0; }
-  /// Cancels what is under way and waits for it; when this returns on all nodes, no message of the
-  /// program's is under way anywhere, and all that were sent have arrived. Collective. From now on
-  /// requests throw Error(usage). Throws where the node has failed.
+  /// Cancels what is under way and waits for it; when this returns on one node, all nodes have
+  /// called it, no message of the program's is under way anywhere, and all that were sent have
+  /// arrived. Collective. From now on requests throw Error(usage). Throws where the node has
+  /// failed.
   void end();
 
   [[nodiscard]] bool is_valid() const;
@@ -152,7 +154,7 @@ class UserMessages {
   [[nodiscard]] p2p::Request begin(const Begin& begin_request, p2p::OnEnd also = {},
                                    std::int64_t weight = 1);
   void ended(std::int64_t key, std::int64_t weight);
-  void meet_at_the_end();
+  void meet_at_the_end(std::int32_t round);
 
   p2p::Endpoint& endpoint_;
   const std::int32_t node_;

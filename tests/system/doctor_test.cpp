@@ -1,3 +1,4 @@
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -45,6 +46,16 @@ class Doctor : public HeddleRun {
       found.push_back(pair["way"].is_null() ? "none" : pair["way"].get<std::string>());
     }
     return found;
+  }
+  /// Why collectives lack a way, by its name; "" where they have it.
+  [[nodiscard]] std::map<std::string, std::string> missing_ways() const {
+    const json all = report();
+    std::map<std::string, std::string> reasons;
+    for (const json& way : all.at("collectives").at("ways")) {
+      EXPECT_EQ(way["works"].get<bool>(), way["reason"] == "") << way;
+      reasons.emplace(way["way"], way["reason"]);
+    }
+    return reasons;
   }
 };
 
@@ -133,6 +144,65 @@ TEST_F(Doctor, of_a_mapping_that_stalls_gives_it_up_and_uses_messages) {
   EXPECT_EQ(ended.status, 0) << ended.error;
   EXPECT_EQ(ways("host", 0), Ways{"staged"});
   EXPECT_TRUE(contains(ended.out, "device 0.0 did not come to an end within")) << ended.out;
+}
+
+// ---- collectives -----------------------------------------------------------------------------
+
+TEST_F(Doctor, of_one_node_has_no_collectives) {
+  const Ended ended = examine(1, 1);
+  EXPECT_EQ(ended.status, 0) << ended.error;
+  EXPECT_FALSE(contains(ended.out, "collectives")) << ended.out;
+  EXPECT_TRUE(report()["collectives"]["groups"].empty());
+}
+
+TEST_F(Doctor, of_the_nodes_of_a_host_tells_who_leads_them_and_which_ways_collectives_have) {
+  for (const int nodes : {2, 4}) {
+    const Ended ended = examine(nodes, 1);
+    EXPECT_EQ(ended.status, 0) << ended.error;
+    EXPECT_TRUE(contains(ended.out, "; node 0 leads")) << ended.out;
+    EXPECT_FALSE(contains(ended.out, " no: ")) << ended.out;
+    const json sheet = report()["collectives"];
+    ASSERT_EQ(sheet["groups"].size(), 1U) << sheet;
+    const json& group = sheet["groups"][0];
+    EXPECT_EQ(group["level"], "host");
+    EXPECT_EQ(group["host"], report()["nodes"][0]["host"]);
+    EXPECT_EQ(group["leader"], 0);
+    ASSERT_EQ(group["nodes"].size(), static_cast<std::size_t>(nodes));
+    for (int r = 0; r < nodes; ++r) EXPECT_EQ(group["nodes"][static_cast<std::size_t>(r)], r);
+    EXPECT_EQ(missing_ways(), (std::map<std::string, std::string>{
+                                  {"board", ""}, {"reading", ""}, {"devices", ""}}));
+  }
+}
+
+TEST_F(Doctor, of_collectives_says_why_a_way_is_missing) {
+  struct Case {
+    const char* what;
+    int devices;
+    const char* fault;
+    const char* way;
+    const char* reason;
+  };
+  for (const Case& c :
+       {Case{"board of a node", 1, "refuse-board@1", "board", "node 1: injected fault: refused"},
+        Case{"board of its maker", 1, "refuse-board@0", "board", "node 0: injected fault: refused"},
+        Case{"reading", 1, "refuse-reading@1", "reading",
+             "node 1: process_vm_readv of node 0's memory: injected fault: refused"},
+        Case{"mappings", 1, "refuse-mappings@1", "devices", "device 0.0 and device 1.0: "},
+        Case{"no device", 0, "refuse-peers", "devices", "node 0 has no device"}}) {
+    SCOPED_TRACE(c.what);
+    const Ended ended = examine(2, c.devices, {"--inject", c.fault});
+    EXPECT_EQ(ended.status, 0) << ended.error;
+    EXPECT_TRUE(contains(ended.out, std::string("no: ") + c.reason)) << ended.out;
+    const auto missing = missing_ways();
+    EXPECT_EQ(missing.size(), 3U);
+    for (const auto& [way, reason] : missing) {
+      if (way == c.way) {
+        EXPECT_EQ(reason.rfind(c.reason, 0), 0U) << way << ": " << reason;
+      } else {
+        EXPECT_EQ(reason, "") << way;
+      }
+    }
+  }
 }
 
 TEST_F(Doctor, of_a_device_that_nothing_reaches_ends_with_1) {

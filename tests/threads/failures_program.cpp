@@ -4,6 +4,7 @@
 ///
 /// Each node prints one line: how it went.
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -12,11 +13,14 @@
 #include <functional>
 #include <map>
 #include <mpi.h>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "algorithms/io/agreement.hpp"
+#include "node-runtime/messages.hpp"
 #include "node-runtime/node.hpp"
 #include "node-runtime/node_facts.hpp"
 #include "node-runtime/node_faults.hpp"
@@ -217,11 +221,83 @@ std::string taken(Node& node) {
   return fmt::format("{}; then {}", heard, reduce(node, own, Reduction::sum));
 }
 
+/// The last node computes for longer than the watchdog waits, each time that the others are in a
+/// collective: by the memory of the host, and by messages.
+std::string late(Node& node) {
+  const auto compute = [&] {
+    if (node.rank() == node.size() - 1) std::this_thread::sleep_for(std::chrono::seconds(2));
+  };
+  compute();
+  node.barrier();
+  compute();
+  node.barrier();
+  std::vector<double> values(10000, 1.0);
+  compute();
+  node.all_reduce(values, Reduction::sum);
+  return fmt::format("{} in all", values.back());
+}
+
+/// The last node reduces what the others do not.
+std::string differ(Node& node) {
+  std::array<double, 2> values{};
+  const std::size_t count = node.rank() == node.size() - 1 ? 2 : 1;
+  try {
+    node.all_reduce(std::span(values).first(count), Reduction::sum);
+  } catch (const Error& error) {
+    return fmt::format("({}) {}", exit_status(error.code()), error.what());
+  }
+  return "nothing";
+}
+
+/// Two threads of node 0 are in a collective at the same time; the others come when one has been
+/// refused.
+std::string threads(Node& node) {
+  std::atomic<int> refused{0};
+  std::string heard;
+  if (node.rank() == 0) {
+    const auto meet = [&] {
+      try {
+        node.barrier();
+      } catch (const Error& error) {
+        heard = error.what();
+        refused.fetch_add(1, std::memory_order_release);
+      }
+    };
+    std::thread one(meet);
+    std::thread other(meet);
+    while (refused.load(std::memory_order_acquire) == 0) std::this_thread::yield();
+    for (int r = 1; r < node.size(); ++r) {
+      static_cast<void>(node.messages().send({nullptr, 0}, Scalar::byte, 0, r, 0).wait());
+    }
+    one.join();
+    other.join();
+  } else {
+    static_cast<void>(node.messages().receive({nullptr, 0}, Scalar::byte, 0, 0, 0).wait());
+    node.barrier();
+  }
+  node.barrier();
+  return fmt::format("{} refused: {}", refused.load(std::memory_order_relaxed), heard);
+}
+
+/// A collective behind the end.
+std::string stopped(Node& node) {
+  node.barrier();
+  node.stop();
+  try {
+    node.barrier();
+  } catch (const Error& error) {
+    return fmt::format("({}) {}", exit_status(error.code()), error.what());
+  }
+  return "nothing";
+}
+
 int run(const std::string& name) {
   const std::map<std::string, std::function<std::string(Node&)>> cases{
       {"kernel", kernel},       {"visit", visit},         {"program", program},
       {"order", order},         {"agreement", agreement}, {"exception", exception},
-      {"forgotten", forgotten}, {"dropped", dropped},     {"taken", taken}};
+      {"forgotten", forgotten}, {"dropped", dropped},     {"taken", taken},
+      {"late", late},           {"differ", differ},       {"threads", threads},
+      {"stopped", stopped}};
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   std::string line;
@@ -231,8 +307,9 @@ int run(const std::string& name) {
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     const std::string yaml = fmt::format(
         "layout: {{grid: [{}, 1]}}\n"
-        "runtime: {{cpu_workers: 1, watchdog_seconds: 20, devices: {{{}}}}}\n",
-        size, name == "taken" ? "backend: emulated, per_node: 1, memory: 64MiB" : "backend: none");
+        "runtime: {{cpu_workers: 1, watchdog_seconds: {}, devices: {{{}}}}}\n",
+        size, name == "late" ? 1 : 20,
+        name == "taken" ? "backend: emulated, per_node: 1, memory: 64MiB" : "backend: none");
     NodeFaults faults;
     if (name == "taken" && rank == size - 1) faults.devices.taken_beyond = 16 << 20;
     Node node(Config::from_text(yaml, "failures"), MPI_COMM_WORLD, &faults);

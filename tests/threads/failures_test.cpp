@@ -129,4 +129,36 @@ TEST(Failures, do_not_come_of_a_stop_while_jobs_without_handles_are_in_flight) {
   }
 }
 
+// ---- collectives of nodes ----------------------------------------------------------------------
+
+TEST(Collectives, wait_for_a_node_that_computes_for_longer_than_the_watchdog_waits) {
+  expect_told(2, "late", [](int) { return "2 in all"; });
+}
+
+TEST(Collectives, that_differ_are_named_on_all_nodes_which_still_end_together) {
+  for (const int nodes : {2, 4}) {
+    expect_told(nodes, "differ", [&](int) {
+      return fmt::format("(2) operation * of the group: rank * calls *, but rank {} calls *",
+                         nodes - 1);
+    });
+  }
+}
+
+TEST(Collectives, are_for_one_thread_at_a_time) {
+  for (const int nodes : {2, 4}) {
+    expect_told(nodes, "threads", [](int node) {
+      return node == 0 ? "1 refused: Node: two threads reduce at the same time; one thread at a "
+                         "time calls collectives"
+                       : "0 refused: ";
+    });
+  }
+}
+
+TEST(Collectives, are_refused_behind_the_end) {
+  for (const int nodes : {2, 4}) {
+    expect_told(nodes, "stopped",
+                [](int) { return "(2) Node: a collective was called after Node::stop()"; });
+  }
+}
+
 }  // namespace heddle

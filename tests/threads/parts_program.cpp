@@ -6,7 +6,8 @@
 ///
 /// Ends with 1 when something is wrong, and says what.
 
-#include <cmath>
+#include <array>
+#include <bit>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -324,12 +325,13 @@ void try_types(Defects& defects) {
   defects.expect(messages.types() == 4, "{} types are kept", messages.types());
 }
 
-/// One node has no number, each in its turn: all see the same, whatever it is reduced to.
+/// One node has no number, each in its turn: all see the same bits, whatever it is reduced to.
 void try_reductions(Node& node, Defects& defects) {
   constexpr double none = std::numeric_limits<double>::quiet_NaN();
   for (int bad = 0; bad < node.size(); ++bad) {
     for (const Reduction reduction : {Reduction::sum, Reduction::maximum, Reduction::minimum}) {
-      std::array<double, 3> values{node.rank() == bad ? none : 1.0 + node.rank(),
+      const double own_none = node.rank() % 2 == 0 ? none : -none;
+      std::array<double, 3> values{node.rank() == bad ? own_none : 1.0 + node.rank(),
                                    node.rank() == bad ? 7.0 : 2.0, -0.0};
       node.all_reduce(values, reduction);
       const double rest = node.size() - 1;
@@ -337,9 +339,26 @@ void try_reductions(Node& node, Defects& defects) {
                               : reduction == Reduction::maximum ? 7
                               : node.size() > 1                 ? 2
                                                                 : 7;
-      defects.expect(std::isnan(values[0]) && values[1] == expected && values[2] == 0,
+      const bool has_bits_of_none =
+          std::bit_cast<std::uint64_t>(values[0]) == std::bit_cast<std::uint64_t>(none);
+      defects.expect(has_bits_of_none && values[1] == expected && values[2] == 0,
                      "reduction {} with no number on node {}: {}, {}, {}",
                      static_cast<int>(reduction), bad, values[0], values[1], values[2]);
+    }
+  }
+}
+
+/// Nothing, and more than fits on a board of the host: each element by its formula.
+void try_sizes(Node& node, Defects& defects) {
+  for (const std::size_t count : {std::size_t{0}, std::size_t{5}, std::size_t{10007}}) {
+    std::vector<double> values(count);
+    for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<double>(i) + node.rank();
+    node.all_reduce(values, Reduction::sum);
+    const int size = node.size();
+    for (std::size_t i = 0; i < count; ++i) {
+      const double expected = size * static_cast<double>(i) + 0.5 * size * (size - 1);
+      defects.expect(values[i] == expected, "element {} of {} is {} instead of {}", i, count,
+                     values[i], expected);
     }
   }
 }
@@ -360,6 +379,7 @@ void run_all(bool devices, Defects& defects) {
         devices ? "emulated, per_node: 2, memory: 64MiB" : "none");
     Node node(Config::from_text(yaml, "parts"), MPI_COMM_WORLD, &faults);
     try_reductions(node, defects);
+    try_sizes(node, defects);
     try_own_memory(node, defects, 7, 7);
     try_own_memory(node, defects, 11, 4);
     try_own_memory(node, defects, 5, 9);

@@ -1,16 +1,13 @@
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "base/child_process.hpp"
 #include "base/error.hpp"
-#include "node-runtime/progress/collective_slot.hpp"
 #include "node-runtime/progress/delayed_messages.hpp"
 #include "node-runtime/progress/failure_message.hpp"
 #include "node-runtime/progress/peer_watch.hpp"
@@ -50,55 +47,6 @@ std::string loss(PeerWatch& watch, std::int64_t now_ns) {
 }
 
 }  // namespace
-
-// ---- collectives -------------------------------------------------------------------------------
-
-TEST(CollectiveSlot, hands_values_to_the_progress_thread_and_their_result_back) {
-  CollectiveSlot slot;
-  EXPECT_TRUE(slot.is_empty());
-  EXPECT_EQ(slot.take_to_post(), nullptr);
-  const auto collective = slot.begin(std::array{1.0, 2.0}, Reduction::maximum);
-  EXPECT_FALSE(slot.is_empty());
-  std::thread progress([&slot] {
-    const auto taken = slot.take_to_post();
-    EXPECT_EQ(taken->reduction, Reduction::maximum);
-    EXPECT_EQ(slot.take_to_post(), nullptr) << "it is posted once";
-    for (double& value : taken->values) value *= 10;
-    slot.finish();
-  });
-  slot.wait(*collective, [] {});
-  progress.join();
-  EXPECT_EQ(collective->values, (std::vector{10.0, 20.0}));
-  EXPECT_TRUE(slot.is_empty());
-}
-
-TEST(CollectiveSlot, refuses_a_second_collective_at_the_same_time) {
-  CollectiveSlot slot;
-  static_cast<void>(slot.begin(std::array{1.0}, Reduction::sum));
-  EXPECT_THROW(static_cast<void>(slot.begin(std::array{1.0}, Reduction::sum)), Error);
-}
-
-TEST(CollectiveSlot, values_outlive_a_waiting_thread_that_gives_up) {
-  CollectiveSlot slot;
-  auto collective = slot.begin(std::array{1.0}, Reduction::sum);
-  const auto taken = slot.take_to_post();
-  std::atomic<bool> has_failed{false};
-  std::thread waiting([&] {
-    EXPECT_THROW(slot.wait(*collective,
-                           [&] {
-                             if (has_failed.load(std::memory_order_acquire)) {
-                               throw std::runtime_error("the node has failed");
-                             }
-                           }),
-                 std::runtime_error);
-    collective.reset();
-  });
-  has_failed.store(true, std::memory_order_release);
-  slot.wake();
-  waiting.join();
-  taken->values[0] = 5;  // as MPI may
-  EXPECT_EQ(taken->values[0], 5);
-}
 
 // ---- other nodes -------------------------------------------------------------------------------
 

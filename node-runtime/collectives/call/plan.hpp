@@ -55,7 +55,6 @@ class Planner {
   void set_direct(DirectRank rank) { direct_rank_ = std::move(rank); }
   [[nodiscard]] const CollectiveRates& rates() const { return rates_; }
   /// Before the first call.
-  void set_rates(const CollectiveRates& rates) { rates_ = rates; }
   [[nodiscard]] const Places& places() const { return places_; }
   [[nodiscard]] const Levels& levels() const { return levels_; }
   [[nodiscard]] Rank own() const { return own_; }

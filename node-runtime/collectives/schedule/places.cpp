@@ -1,6 +1,8 @@
 #include "node-runtime/collectives/schedule/places.hpp"
 
 #include <algorithm>
+#include <map>
+#include <string>
 #include <utility>
 
 #include "base/require.hpp"
@@ -41,6 +43,16 @@ bool Places::is_valid() const {
     if (i > 0 && !comes_before(order_[i - 1], order_[i])) return false;
   }
   return true;
+}
+
+Places places_on_hosts(std::span<const std::string> hosts, std::int32_t ranks) {
+  std::map<std::string, std::int32_t> numbers;
+  std::vector<RankPlace> places(static_cast<std::size_t>(ranks));
+  for (std::size_t r = 0; r < hosts.size() && r < places.size(); ++r) {
+    places[r].host =
+        numbers.try_emplace(hosts[r], static_cast<std::int32_t>(numbers.size())).first->second;
+  }
+  return Places(std::move(places));
 }
 
 }  // namespace heddle::collectives

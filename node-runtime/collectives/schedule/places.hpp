@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/index.hpp"
@@ -57,5 +58,9 @@ class Places {
   std::vector<Rank> order_;
   IndexedVector<Rank, std::int32_t> positions_;
 };
+
+/// Ranks of which only the hosts are known, by their names; those behind the last name are on the
+/// first host.
+[[nodiscard]] Places places_on_hosts(std::span<const std::string> hosts, std::int32_t ranks);
 
 }  // namespace heddle::collectives

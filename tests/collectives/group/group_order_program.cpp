@@ -1,5 +1,6 @@
 /// Reductions of groups whose ranks are at random places: in the order of ranks they have the same
 /// bits on all maps, in that of places the bits of its definition; each element of each rank.
+/// Operations that do not commute keep the order of ranks.
 ///
 ///   mpiexec -n P group_order_program MAPS
 ///
@@ -12,6 +13,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fmt/core.h>
 #include <functional>
 #include <initializer_list>
@@ -26,6 +28,7 @@
 #include "node-runtime/collectives/group_core.hpp"
 #include "node-runtime/node.hpp"
 #include "node-runtime/node_internals.hpp"
+#include "tests/collectives/reduce/own_functors.hpp"
 #include "tests/collectives/schedule/places_bracket.hpp"
 #include "tests/collectives/schedule/random_places.hpp"
 
@@ -191,6 +194,92 @@ void check_exact(const Group& group) {
   }
 }
 
+/// Reductions by an operation that does not commute, which the order of places is asked for.
+class OrderKept {
+ public:
+  OrderKept(Group group, std::string name) : group_(std::move(group)), name_(std::move(name)) {
+    options_.order = Order::places;
+    for (std::int64_t i = 0; i < counts[1]; ++i) {
+      test::AffineMap all = map_of(0, i);
+      for (int r = 1; r < group_.size(); ++r) all = test::ThenModulo{modulus}(all, map_of(r, i));
+      expected_.push_back(all);
+    }
+  }
+
+  void run() {
+    for (const std::int64_t count : counts) {
+      for (const char* way : {"auto", "reduce_broadcast", "scatter_gather", "binomial"}) {
+        options_.algorithm = way;
+        all_reduce(count);
+      }
+      options_.algorithm = "auto";
+      for (int root = 0; root < group_.size(); ++root) reduce(count, root);
+      reduce_scatter(count);
+    }
+  }
+
+ private:
+  /// On the board, where there is one, and by messages.
+  static constexpr std::int64_t counts[] = {40, 5000};
+  static constexpr std::uint32_t modulus = 1000003;
+
+  /// Element i of a rank's input.
+  [[nodiscard]] static test::AffineMap map_of(int rank, std::int64_t i) {
+    const std::uint64_t h =
+        collectives::mixed(static_cast<std::uint64_t>(rank), static_cast<std::uint64_t>(i));
+    return {static_cast<std::uint32_t>(h % modulus), static_cast<std::uint32_t>(h / 7 % modulus)};
+  }
+  [[nodiscard]] std::vector<test::AffineMap> input(std::int64_t count) const {
+    std::vector<test::AffineMap> made;
+    for (std::int64_t i = 0; i < count; ++i) made.push_back(map_of(group_.rank(), i));
+    return made;
+  }
+  void check(const std::string& what, const std::vector<test::AffineMap>& found,
+             std::int64_t first) const {
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      const test::AffineMap& wanted = expected_[static_cast<std::size_t>(first) + i];
+      if (std::memcmp(&found[i], &wanted, sizeof wanted) == 0) continue;
+      throw Error(ErrorCode::internal,
+                  fmt::format("{}, {} of maps by {}: element {} is not in the order of ranks",
+                              name_, what, options_.algorithm, i));
+    }
+  }
+
+  void all_reduce(std::int64_t count) {
+    std::vector<test::AffineMap> blocking = input(count);
+    group_.all_reduce({blocking.data(), 2 * count, Scalar::uint32}, operation_, options_);
+    check("all_reduce", blocking, 0);
+    std::vector<test::AffineMap> begun = input(count);
+    const Collective collective =
+        group_.begin_all_reduce({begun.data(), 2 * count, Scalar::uint32}, operation_, options_);
+    collective.wait();
+    check("begin_all_reduce", begun, 0);
+    if (collective.report().order == Order::ranks) return;
+    throw Error(ErrorCode::internal, fmt::format("{}: the report on an order kept", name_));
+  }
+  void reduce(std::int64_t count, int root) {
+    const std::vector<test::AffineMap> from = input(count);
+    std::vector<test::AffineMap> to(from.size());
+    group_.reduce({from.data(), 2 * count, Scalar::uint32}, {to.data(), 2 * count, Scalar::uint32},
+                  operation_, root, options_);
+    if (group_.rank() == root) check(fmt::format("reduce to {}", root), to, 0);
+  }
+  void reduce_scatter(std::int64_t count) {
+    const std::int64_t block = count / group_.size();
+    const std::vector<test::AffineMap> from = input(block * group_.size());
+    std::vector<test::AffineMap> to(static_cast<std::size_t>(block));
+    group_.reduce_scatter({from.data(), 2 * block, Scalar::uint32},
+                          {to.data(), 2 * block, Scalar::uint32}, operation_, options_);
+    check("reduce_scatter", to, group_.rank() * block);
+  }
+
+  Group group_;
+  std::string name_;
+  ReduceOperation operation_ = test::then_modulo(modulus);
+  CollectiveOptions options_;
+  std::vector<test::AffineMap> expected_;
+};
+
 void run(Node& node, int maps) {
   for (int map = 1; map <= maps; ++map) {
     std::mt19937 random(static_cast<std::uint32_t>(map));
@@ -200,6 +289,7 @@ void run(Node& node, int maps) {
       Reductions(group, places, fmt::format("map {}", map)).run(order);
     }
     check_exact(group);
+    OrderKept(group, fmt::format("map {}", map)).run();
   }
   // One host, on which the ranks are the other way round: the board has both orders.
   std::vector<collectives::RankPlace> reversed(static_cast<std::size_t>(node.size()));
@@ -210,6 +300,7 @@ void run(Node& node, int maps) {
   for (const Order order : {Order::places, Order::ranks}) {
     Reductions(group, Places(reversed), "reversed").run(order);
   }
+  OrderKept(group, "reversed").run();
 }
 
 }  // namespace
