@@ -35,6 +35,8 @@ enum class CollectiveAlgorithm : std::uint8_t {
   leaders,
   bruck
 };
+/// How ranks copy to and from a buffer that they share; `by_table` is "static", a keyword of C++.
+enum class BufferCopies : std::uint8_t { by_table, dynamic, mapped, staged };
 enum class LogLevel : std::uint8_t { off, error, warning, info, debug, trace };
 
 struct Grid {
@@ -75,6 +77,7 @@ struct Messages {
 struct Collectives {
   ReductionOrder order = ReductionOrder::ranks;
   std::optional<CollectiveAlgorithm> algorithm;
+  std::optional<BufferCopies> copies;
   std::optional<std::uint64_t> fragment;  ///< bytes; pieces in which messages are forwarded
   bool explain = false;                   ///< node 0 says what was chosen, and why
 };

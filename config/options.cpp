@@ -397,6 +397,10 @@ constexpr auto node_options() {
       with_auto(leaf(
           "runtime.collectives.algorithm", Kind::choice, "for operations that have such a one",
           [](auto& c) -> auto& { return c.runtime.collectives.algorithm; })),
+      with_auto(leaf(
+          "runtime.collectives.copies", Kind::choice,
+          "between nodes' memory and a buffer that they share on a GPU, where there is one",
+          [](auto& c) -> auto& { return c.runtime.collectives.copies; })),
       with_auto(within(leaf(
                            "runtime.collectives.fragment", Kind::size,
                            "pieces in which long messages are forwarded",

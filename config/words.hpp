@@ -50,6 +50,9 @@ inline constexpr std::array<std::string_view, 10> words<CollectiveAlgorithm>{
     "flat",           "chain",    "binary",  "binomial", "split_binary", "reduce_broadcast",
     "scatter_gather", "pairwise", "leaders", "bruck"};
 template <>
+inline constexpr std::array<std::string_view, 4> words<BufferCopies>{"static", "dynamic", "mapped",
+                                                                     "staged"};
+template <>
 inline constexpr std::array<std::string_view, 6> words<LogLevel>{"off",  "error", "warning",
                                                                  "info", "debug", "trace"};
 }  // namespace detail

@@ -58,11 +58,27 @@ std::pair<std::int32_t, std::int32_t> patience_of(config::Wait wait, bool is_ove
   return {is_oversubscribed ? 400 : 4000, 1000};
 }
 
+Copies copies_of(std::optional<config::BufferCopies> wanted) {
+  if (!wanted) return Copies::automatic;
+  switch (*wanted) {
+    case config::BufferCopies::by_table:
+      return Copies::by_table;
+    case config::BufferCopies::dynamic:
+      return Copies::by_speed;
+    case config::BufferCopies::mapped:
+      return Copies::mapped;
+    case config::BufferCopies::staged:
+      return Copies::staged;
+  }
+  return Copies::automatic;
+}
+
 /// What calls take that do not say otherwise.
 CollectiveOptions default_options(const config::Collectives& wanted) {
   CollectiveOptions defaults;
   defaults.order = wanted.order == config::ReductionOrder::places ? Order::places : Order::ranks;
   if (wanted.algorithm) defaults.algorithm = name_of(*wanted.algorithm);
+  defaults.copies = copies_of(wanted.copies);
   defaults.fragment_bytes = static_cast<std::int64_t>(wanted.fragment.value_or(0));
   return defaults;
 }

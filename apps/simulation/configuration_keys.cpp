@@ -67,6 +67,7 @@ constexpr std::array<ConfigurationKey, 51> keys{
      {"runtime.messages.device_memory", neutral, "it is memory that no task uses"},
      {"runtime.collectives.order", neutral, no_collectives},
      {"runtime.collectives.algorithm", neutral, no_collectives},
+     {"runtime.collectives.copies", neutral, no_collectives},
      {"runtime.collectives.fragment", neutral, no_collectives},
      {"runtime.collectives.explain", neutral, output_only},
      {"runtime.watchdog_seconds", neutral, "it ends runs that make no progress"},

@@ -56,7 +56,8 @@ void Collective::wait() const {
 CollectiveReport Collective::report() const {
   require(done(), "Collective::report: the operation is not over");
   CollectiveReport report;
-  report.algorithm = state_->operation->has_skipped_steps() ? "direct" : state_->choice.text();
+  const std::string& way = state_->operation->way();
+  report.algorithm = way.empty() ? state_->choice.text() : way;
   report.predicted_s = state_->choice.seconds;
   report.seconds = state_->seconds;
   report.order = state_->choice.order;

@@ -27,6 +27,7 @@ auto named(const Call& call, const Work& work) {
 void fill_in(Call& call, const CollectiveOptions& defaults) {
   CollectiveOptions& options = call.options;
   if (!options.order) options.order = defaults.order;
+  if (!options.copies) options.copies = defaults.copies;
   // Lists of buffers go from rank to rank: nothing is to be chosen.
   const bool has_choice = !call.is_listed || call.kind == CollectiveKind::all_gather;
   if (options.algorithm.empty() && has_choice) options.algorithm = defaults.algorithm;
@@ -182,8 +183,9 @@ GroupCore::Begun GroupCore::begin(Call call, Stream* stream) {
   if (stream != nullptr && user_messages()->is_driven()) begun.operation->wait();
   if (options_.explanations != nullptr) {
     begun.explain = [explanations = options_.explanations, call = std::move(call),
-                     choice = begun.choice](double seconds) {
-      explanations->add(call, choice.text(), choice, seconds);
+                     choice = begun.choice, operation = begun.operation](double seconds) {
+      const std::string& way = operation->way();
+      explanations->add(call, way.empty() ? choice.text() : way, choice, seconds);
     };
   }
   return begun;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "node-runtime/collectives/schedule/copies.hpp"
 #include "node-runtime/collectives/schedule/order.hpp"
 #include "node-runtime/transport/datatype/datatype.hpp"
 
@@ -33,8 +34,12 @@ struct CollectiveOptions {
   /// "auto", a tree at all levels ("flat", "chain", "binary", "binomial", "split_binary"), a way of
   /// all_reduce ("reduce_broadcast", "scatter_gather") or of all_to_all ("pairwise", "leaders",
   /// "bruck"); or "direct": each device of the host that has memory of a rank does a share for all,
-  /// by reading and writing the memory of all ranks. Empty: runtime.collectives.
+  /// by reading and writing the memory of all ranks; or, of broadcast, reduce and all_reduce,
+  /// "gsb": ranks copy into a buffer of one rank's device and out of it. Empty:
+  /// runtime.collectives.
   std::string algorithm{};
+  /// Under "gsb": how they copy. Nothing: runtime.collectives.
+  std::optional<Copies> copies{};
   /// Pieces in which a message is forwarded; 0: runtime.collectives.
   std::int64_t fragment_bytes = 0;
   /// In messages; empty: what the operation is.

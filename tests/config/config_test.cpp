@@ -32,7 +32,7 @@ runtime:
   window: 1000
   placement: dynamic
   messages: {path: ring, explain: true}
-  collectives: {order: places, algorithm: chain, fragment: 64KiB, explain: true}
+  collectives: {order: places, algorithm: chain, copies: static, fragment: 64KiB, explain: true}
   watchdog_seconds: 2.5
   wait: park
 machine: m.json
@@ -103,6 +103,7 @@ TEST(Config, ReadsEveryKey) {
   EXPECT_TRUE(config.runtime.messages.explain);
   EXPECT_EQ(config.runtime.collectives.order, ReductionOrder::places);
   EXPECT_EQ(config.runtime.collectives.algorithm, CollectiveAlgorithm::chain);
+  EXPECT_EQ(config.runtime.collectives.copies, BufferCopies::by_table);
   EXPECT_EQ(config.runtime.collectives.fragment, 65536U);
   EXPECT_TRUE(config.runtime.collectives.explain);
   EXPECT_EQ(config.runtime.watchdog_seconds, 2.5);
@@ -173,6 +174,7 @@ TEST(Config, LeftOutKeysHaveTheirDefaults) {
   EXPECT_FALSE(config.runtime.messages.explain);
   EXPECT_EQ(config.runtime.collectives.order, ReductionOrder::ranks);
   EXPECT_EQ(config.runtime.collectives.algorithm, std::nullopt);
+  EXPECT_EQ(config.runtime.collectives.copies, std::nullopt);
   EXPECT_EQ(config.runtime.collectives.fragment, std::nullopt);
   EXPECT_FALSE(config.runtime.collectives.explain);
   EXPECT_EQ(config.runtime.watchdog_seconds, 60);

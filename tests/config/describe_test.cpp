@@ -95,6 +95,7 @@ TEST(Options, AreExactlyTheDocumentedKeys) {
                                                "runtime.messages.device_memory",
                                                "runtime.collectives.order",
                                                "runtime.collectives.algorithm",
+                                               "runtime.collectives.copies",
                                                "runtime.collectives.fragment",
                                                "runtime.collectives.explain",
                                                "runtime.watchdog_seconds",

@@ -26,6 +26,11 @@ void KnownMemory::learn(std::uint64_t memory, bool is_mapped) {
   known_.insert_or_assign(memory, is_mapped);
 }
 
+void KnownMemory::keep(std::shared_ptr<std::byte> memory) {
+  const std::scoped_lock lock(mutex_);
+  kept_.push_back(std::move(memory));
+}
+
 namespace {
 
 /// Where a rank's memory is.

@@ -23,11 +23,15 @@ class KnownMemory {
   enum class Knowledge : std::uint8_t { unknown, mapped, refused };
   [[nodiscard]] Knowledge of(std::uint64_t memory) const;
   void learn(std::uint64_t memory, bool is_mapped);
+  /// Keeps memory that other ranks' devices may still write to, though nobody needs it any more: as
+  /// long as the group.
+  void keep(std::shared_ptr<std::byte> memory);
 
  private:
   static constexpr std::size_t most = 1024;
   mutable std::mutex mutex_;
   std::map<std::uint64_t, bool> known_;  ///< by a number for the allocations of all ranks
+  std::vector<std::shared_ptr<std::byte>> kept_;
 };
 
 /// The direct way of ranks on one host: each tells all others where its memory is; the first rank

@@ -9,6 +9,7 @@
 #include "base/assert.hpp"
 #include "base/error.hpp"
 #include "node-runtime/collectives/call/memory.hpp"
+#include "node-runtime/collectives/call/shared_buffer.hpp"
 #include "node-runtime/collectives/execution/seal.hpp"
 
 namespace heddle::collectives {
@@ -39,6 +40,16 @@ bool is_direct(const Call& call) {
   return call.is_listed && call.kind != CollectiveKind::all_gather;
 }
 
+SharedBufferOptions buffer_options(const Call& call, std::int64_t bytes, std::int64_t unit) {
+  constexpr std::int64_t usual = std::int64_t{1} << 19U;
+  // Each fragment has its notes.
+  constexpr std::int64_t fragments_max = 1024;
+  const std::int64_t wanted = call.options.fragment_bytes > 0 ? call.options.fragment_bytes : usual;
+  const std::int64_t least = std::max(wanted, (bytes + fragments_max - 1) / fragments_max);
+  return {Rank{call.is_rooted() ? call.root : 0}, call.options.copies.value_or(Copies::automatic),
+          (least + unit - 1) / unit * unit};
+}
+
 }  // namespace
 
 std::uint64_t seal_of(const Call& call, std::int64_t number) {
@@ -50,6 +61,7 @@ std::uint64_t seal_of(const Call& call, std::int64_t number) {
   seal = mixed(seal, call.is_listed ? 2 : 1);
   seal = mixed(seal, static_cast<std::uint64_t>(call.order()));
   seal = mixed(seal, std::hash<std::string_view>()(call.options.algorithm));
+  seal = mixed(seal, static_cast<std::uint64_t>(call.options.copies.value_or(Copies::automatic)));
   seal = mixed(seal, static_cast<std::uint64_t>(call.options.fragment_bytes));
   // What one block has, where all ranks know it.
   const std::vector<Elements>& side = call.inputs.empty() ? call.outputs : call.inputs;
@@ -136,7 +148,9 @@ Planner::Planned Planner::plan(const Call& call, std::int64_t number, bool is_ga
   task.seal = seal_of(call, number);
   const Home home = home_of(call);
   set_places(call, key.schedule,
-             {home, is_gated, may_go_direct(call, query, must_go_direct), must_go_direct}, task);
+             {home, is_gated, may_go_direct(call, query, must_go_direct), must_go_direct,
+              goes_by_buffer(call, query)},
+             task);
 
   std::int64_t longest = 1;
   for (const Step& step : task.schedule->schedule().steps) {
@@ -179,25 +193,39 @@ bool Planner::may_go_direct(const Call& call, const CollectiveQuery& query,
                             bool is_asked_for) const {
   // Below, telling where memory is takes longer than the work.
   constexpr double least_bytes = 65536;
-  const auto refused = [&](std::string_view why) {
-    if (is_asked_for) {
-      throw Error(ErrorCode::usage, fmt::format("'direct' cannot be taken: {}", why));
-    }
-    return false;
-  };
-  if (!direct_rank_) return refused("not all ranks are on one host and have devices");
-  if (places_.size() > direct_ranks_max) return refused("the group has more than 16 ranks");
-  if (!query.is_known || query.kind == CollectiveKind::barrier) {
-    return refused("not all ranks know how much there is of each");
+  const std::string_view why_not = why_not_on_one_device(call, query);
+  if (!why_not.empty() && is_asked_for) {
+    throw Error(ErrorCode::usage, fmt::format("'direct' cannot be taken: {}", why_not));
   }
   const bool has_blocks = call.has_blocks(Side::input) || call.has_blocks(Side::output);
+  const double bytes = query.bytes * (has_blocks ? places_.size() : 1);
+  const bool is_chosen = bytes >= least_bytes && !call.options.chooses_algorithm();
+  return why_not.empty() && (is_asked_for || is_chosen);
+}
+
+std::string_view Planner::why_not_on_one_device(const Call& call,
+                                                const CollectiveQuery& query) const {
+  if (!direct_rank_) return "not all ranks are on one host and have devices";
+  if (places_.size() > direct_ranks_max) return "the group has more than 16 ranks";
+  if (!query.is_known || query.kind == CollectiveKind::barrier) {
+    return "not all ranks know how much there is of each";
+  }
   // One kernel reduces in the order of ranks.
   if (call.may_reorder() && call.order() == Order::places && !is_exact(call)) {
-    return refused("reductions are in the order of places");
+    return "reductions are in the order of places";
   }
-  const double bytes = query.bytes * (has_blocks ? places_.size() : 1);
-  if (bytes == 0) return refused("there are no elements");
-  return is_asked_for || (bytes >= least_bytes && call.options.chooses_algorithm());
+  return query.bytes == 0 ? "there are no elements" : "";
+}
+
+bool Planner::goes_by_buffer(const Call& call, const CollectiveQuery& query) const {
+  const bool has_it = call.kind == CollectiveKind::broadcast ||
+                      call.kind == CollectiveKind::reduce ||
+                      call.kind == CollectiveKind::all_reduce;
+  const bool is_asked_for = overrides_of(call.options.algorithm).is_gsb;
+  if (!is_asked_for || !has_it || places_.size() == 1 || query.bytes == 0) return false;
+  const std::string_view why_not = why_not_on_one_device(call, query);
+  if (why_not.empty()) return true;
+  throw Error(ErrorCode::usage, fmt::format("'gsb' cannot be taken: {}", why_not));
 }
 
 /// Where blocks are in the task's memory, in elements of task.element_bytes.
@@ -248,7 +276,7 @@ void Planner::set_places(const Call& call, const ScheduleKey& key, const Wanted&
 
   const bool has_in = !call.inputs.empty() || call.is_in_place;
   const bool has_out = !call.outputs.empty();
-  if (wanted.may_go_direct) {
+  if (wanted.may_go_direct || wanted.goes_by_buffer) {
     const CallMemory& known = has_in ? sides->input : sides->output;
     DirectMemory memory{home,
                         nullptr,
@@ -258,7 +286,11 @@ void Planner::set_places(const Call& call, const ScheduleKey& key, const Wanted&
                         wanted.must_go_direct};
     if (has_in) memory.input = sides->input.base() + sides->input.block(0).offset;
     if (has_out) memory.output = sides->output.base() + sides->output.block(0).offset;
-    add_direct_way(call, *direct_rank_, memory, task);
+    if (wanted.may_go_direct) add_direct_way(call, *direct_rank_, memory, task);
+    if (wanted.goes_by_buffer) {
+      task.errand = make_shared_buffer_way(call, *direct_rank_, memory,
+                                           buffer_options(call, known.block(0).bytes, unit), task);
+    }
   }
 
   using Where = CallMemory::Block;

@@ -74,11 +74,17 @@ class Planner {
     bool is_gated = false;
     bool may_go_direct = false;
     bool must_go_direct = false;
+    bool goes_by_buffer = false;
   };
   void set_places(const Call& call, const ScheduleKey& key, const Wanted& wanted, Task& task);
   /// Throws Error(usage) where the call asks for it and it cannot be.
   [[nodiscard]] bool may_go_direct(const Call& call, const CollectiveQuery& query,
                                    bool is_asked_for) const;
+  /// The call asks for the gsb way, and its operation has it. Throws likewise.
+  [[nodiscard]] bool goes_by_buffer(const Call& call, const CollectiveQuery& query) const;
+  /// Why one device cannot do the operation for all; empty: it can.
+  [[nodiscard]] std::string_view why_not_on_one_device(const Call& call,
+                                                       const CollectiveQuery& query) const;
 
   Rank own_;
   Places places_;

@@ -10,7 +10,6 @@
 #include "node-runtime/collectives/reduce/device_reduction.hpp"
 
 namespace heddle::collectives {
-
 void Courier::work(p2p::DeviceWork, std::int64_t ticket) {
   HEDDLE_CHECK(false, "work {} of a device, of a courier that has none", ticket);
 }
@@ -45,25 +44,30 @@ void Execution::begin() {
 /// Whatever ends meanwhile, by this thread, is seen before this returns.
 void Execution::go_on() {
   if (std::exchange(is_going_on_, true)) return;
-  const auto enter = [this](Phase phase) {
-    phase_ = phase;
-    stage_ = 0;
-    return true;
-  };
   bool goes_on = true;
   while (goes_on && !failure_) {
     switch (phase_) {
       case Phase::before:
         goes_on = next_stage(task_.before);
         if (!goes_on || stage_ <= task_.before.size()) break;
-        enter(Phase::steps);
-        has_skipped_steps_ = task_.has_all && task_.has_all();
-        if (has_skipped_steps_) first_ = next_ = fragment_count_;
-        open_fragments();
+        if (task_.has_all && task_.has_all()) {
+          way_ = "direct";
+          skip_steps();
+        } else {
+          enter(task_.errand != nullptr ? Phase::errand : Phase::steps);
+          if (phase_ == Phase::steps) open_fragments();
+        }
+        break;
+      case Phase::errand:
+        goes_on = run_errand();
+        if (!goes_on || failure_) break;
+        way_ = task_.errand->describe();
+        skip_steps();
         break;
       case Phase::steps:
         run_ready();
-        goes_on = first_ == fragment_count_ && !failure_ && enter(Phase::after);
+        goes_on = first_ == fragment_count_ && !failure_;
+        if (goes_on) enter(Phase::after);
         break;
       case Phase::after:
         goes_on = next_stage(task_.after);
@@ -75,6 +79,11 @@ void Execution::go_on() {
     }
   }
   is_going_on_ = false;
+}
+
+void Execution::enter(Phase phase) {
+  phase_ = phase;
+  stage_ = 0;
 }
 
 /// Begins the stage whose turn it is, unless the one before is under way: then false. Behind the
@@ -303,6 +312,10 @@ void Execution::ended(std::int64_t ticket, const Error* failure) {
   HEDDLE_CHECK(messages_ > 0, "message {} has ended, and none is under way", ticket);
   --messages_;
   if (failure != nullptr) fail(*failure);
+  if (ticket <= errand_tickets) {
+    errand_ended_.push_back(errand_tickets - ticket);
+    return go_on();
+  }
   if (ticket < 0) {
     --chores_left_;
     return go_on();
@@ -363,6 +376,7 @@ std::span<std::byte> Execution::bytes(const Spot& spot, std::int32_t block,
 
 std::string Execution::waits_for() const {
   if (is_over()) return "";
+  if (phase_ == Phase::errand) return task_.errand->waits_for();
   if (phase_ != Phase::steps) {
     const std::vector<Stage>& stages = phase_ == Phase::before ? task_.before : task_.after;
     const bool is_known = stage_ > 0 && stage_ <= stages.size();

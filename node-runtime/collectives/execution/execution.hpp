@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -65,6 +66,30 @@ struct Chore {
 /// Chores that may be done at the same time.
 using Stage = std::vector<Chore>;
 
+/// What a rank does in place of a schedule's steps where the next thing to do depends on what ends
+/// first. It begins messages and works by the courier, with tickets of its own from 0.
+///
+/// Lives until all of them have ended, unless the operation has failed; then, too, none is under
+/// way. Thread: one at a time.
+class Errand {
+ public:
+  Errand() = default;
+  Errand(const Errand&) = delete;
+  Errand& operator=(const Errand&) = delete;
+  virtual ~Errand() = default;
+
+  /// Once. `courier` outlives the errand.
+  virtual void begin(Courier& courier) = 0;
+  /// What was begun with the ticket has ended well. Not before the call that began it has returned.
+  virtual void ended(std::int64_t ticket) = 0;
+  /// All has been done, and nothing is under way.
+  [[nodiscard]] virtual bool is_over() const = 0;
+  /// "rank 3's copy of fragment 2".
+  [[nodiscard]] virtual std::string waits_for() const = 0;
+  /// When it is over, how it was done: "gsb, 3 of 4 copies staged".
+  [[nodiscard]] virtual std::string describe() const = 0;
+};
+
 /// The memory and meaning of one operation on one rank.
 struct Task {
   std::shared_ptr<const CompiledSchedule> schedule;
@@ -85,6 +110,7 @@ struct Task {
   std::function<std::shared_ptr<std::byte>(std::int64_t bytes)> scratch{};
   std::vector<Stage> before{};             ///< one after the other, before the steps
   std::function<bool()> has_all{};         ///< asked then: no step is needed; may be empty
+  std::shared_ptr<Errand> errand{};        ///< if they are: done in place of the steps; may be null
   std::vector<Stage> after{};              ///< behind the steps
   std::function<void()> finish{};          ///< when all has been done; may be empty
   std::shared_ptr<std::byte> own_slots{};  ///< keeps the slots; null: the caller does
@@ -102,7 +128,8 @@ struct Task {
       works{};
 };
 
-/// Advances one rank's operation: the stages before, the schedule, the stages behind it. A deed of
+/// Advances one rank's operation: the stages before, the schedule or the errand in its place, the
+/// stages behind it. A deed of
 /// the schedule begins when all that it comes after has ended for its fragment; at most in_flight
 /// fragments are under way. Copies and reductions are done at once on the host, and are works on a
 /// device.
@@ -131,8 +158,9 @@ class Execution {
   /// All has been done, or it has failed and nothing is under way.
   [[nodiscard]] bool is_over() const;
   [[nodiscard]] const std::optional<Error>& failure() const { return failure_; }
-  /// Task::has_all was true: no step was done.
-  [[nodiscard]] bool has_skipped_steps() const { return has_skipped_steps_; }
+  /// When it is over, what was done in place of the steps: "direct" where Task::has_all was true,
+  /// or what the errand says; empty: the steps.
+  [[nodiscard]] const std::string& way() const { return way_; }
   /// "receive block 3 from rank 2 to the output" of the first fragment under way; empty: it is
   /// over.
   [[nodiscard]] std::string waits_for() const;
@@ -157,7 +185,24 @@ class Execution {
     bool is_send = false;
     bool is_half_done = false;  ///< gathered, or received
   };
-  enum class Phase : std::uint8_t { before, steps, after, over };
+  enum class Phase : std::uint8_t { before, errand, steps, after, over };
+
+  /// Counts what the errand has under way.
+  class ErrandCourier final : public Courier {
+   public:
+    explicit ErrandCourier(Execution& of) : of_(of) {}
+    void send(Rank to, Name name, std::span<const std::span<const std::byte>> pieces,
+              std::int64_t ticket) override;
+    void receive(Rank from, Name name, std::span<const std::span<std::byte>> pieces,
+                 std::int64_t ticket) override;
+    void work(p2p::DeviceWork work, std::int64_t ticket) override;
+    void refer(std::shared_ptr<p2p::Referral> referral, std::int64_t ticket) override;
+
+   private:
+    [[nodiscard]] std::int64_t count(std::int64_t ticket) const;
+
+    Execution& of_;
+  };
 
   [[nodiscard]] Fragment& fragment(std::int64_t number) {
     return fragments_[static_cast<std::size_t>(number % task_.in_flight)];
@@ -168,6 +213,9 @@ class Execution {
   [[nodiscard]] std::span<std::byte> bytes(const Spot& spot, std::int32_t block,
                                            std::int64_t fragment) const;
   void go_on();
+  void enter(Phase phase);
+  [[nodiscard]] bool run_errand();
+  void skip_steps();
   [[nodiscard]] bool next_stage(const std::vector<Stage>& stages);
   void open_fragments();
   void run_ready();
@@ -207,7 +255,12 @@ class Execution {
   /// Of copies that have begun: those to come, the next one last; by ticket.
   std::map<std::int64_t, std::vector<p2p::DeviceWork>> copy_works_;
   std::int64_t messages_ = 0;  ///< under way, with works and chores
-  bool has_skipped_steps_ = false;
+  ErrandCourier errand_courier_{*this};
+  /// The courier's ticket for the errand's ticket 0; stages have fewer chores.
+  static constexpr std::int64_t errand_tickets = -(std::int64_t{1} << 40U);
+  bool errand_has_begun_ = false;
+  std::deque<std::int64_t> errand_ended_;  ///< its tickets that it has not been told of
+  std::string way_;
   bool is_running_ = false;   ///< run_ready() is on the stack
   bool is_going_on_ = false;  ///< likewise
   std::optional<Error> failure_;

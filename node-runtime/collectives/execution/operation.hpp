@@ -82,8 +82,8 @@ class Operation final : private Courier, public std::enable_shared_from_this<Ope
   /// Once, after make_shared. It may have been aborted before.
   void begin();
   [[nodiscard]] bool is_over();
-  /// When it is over: it went the direct way.
-  [[nodiscard]] bool has_skipped_steps() const { return execution_.has_skipped_steps(); }
+  /// When it is over: Execution::way().
+  [[nodiscard]] const std::string& way() const { return execution_.way(); }
   /// Blocks until it is over; throws what made it fail. Not by the progress thread. Any number of
   /// threads and times.
   void wait();

@@ -313,8 +313,10 @@ CollectiveOverrides overrides_of(std::string_view algorithm) {
     known += fmt::format(", {}", name);
   }
   overrides.is_direct = algorithm == "direct";
-  known += ", direct";
-  if (overrides.tree || overrides.all_reduce || overrides.all_to_all || overrides.is_direct) {
+  overrides.is_gsb = algorithm == "gsb";
+  known += ", direct, gsb";
+  const bool is_way = overrides.is_direct || overrides.is_gsb;
+  if (overrides.tree || overrides.all_reduce || overrides.all_to_all || is_way) {
     return overrides;
   }
   throw Error(ErrorCode::usage,

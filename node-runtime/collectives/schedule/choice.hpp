@@ -73,9 +73,10 @@ struct CollectiveOverrides {
   std::optional<AllToAll> all_to_all;
   std::optional<std::int64_t> fragment_bytes;
   bool is_direct = false;  ///< one device reads and writes the memory of all ranks
+  bool is_gsb = false;     ///< ranks copy to and from a buffer of one rank's device
 };
 /// Reads the name of a tree, or of a way of all_reduce or all_to_all: "chain", "scatter_gather",
-/// "bruck"; or "direct". Throws Error(usage) for another one.
+/// "bruck"; or "direct" or "gsb". Throws Error(usage) for another one.
 [[nodiscard]] CollectiveOverrides overrides_of(std::string_view algorithm);
 
 struct CollectiveChoice {

@@ -121,6 +121,9 @@ class Cases {
     const std::vector<const char*> all(algorithms);
     made.algorithm = all[static_cast<std::size_t>(below(static_cast<std::int64_t>(all.size())))];
     if (below(2) == 0) made.fragment_bytes = 8 * (1 + below(1000));
+    made.copies = static_cast<Copies>(below(copies_names.size()));
+    // Ranks of one host that have devices.
+    if (made.algorithm == "gsb" && node_.devices() == 0) made.algorithm = "auto";
     return made;
   }
   [[nodiscard]] std::string named(const char* what) const {
@@ -130,7 +133,7 @@ class Cases {
   void moves() {
     const auto trees = {"auto", "flat", "chain", "binary", "binomial", "split_binary"};
     TypedMemory sent = own_ == root_ ? filled(n_) : memory(n_);
-    broadcast(sent.in(), root_, options(trees));
+    broadcast(sent.in(), root_, options({"auto", "flat", "chain", "split_binary", "gsb", "gsb"}));
     sent.check(named("broadcast"), [&](std::int64_t i) { return value(root_, i, seed_); });
 
     TypedMemory all = filled(n_ * size_);
@@ -168,11 +171,12 @@ class Cases {
     const auto whole = [&](std::int64_t i) { return bracket(0, size_, i, seed_); };
     const TypedMemory from = filled(n_);
     TypedMemory to = memory(n_);
-    reduce(from.out(), to.in(), sum, root_, options({"auto", "chain", "binary"}));
+    reduce(from.out(), to.in(), sum, root_, options({"auto", "chain", "binary", "gsb"}));
     to.check(named("reduce"), 0, own_ == root_ ? n_ : 0, whole);
 
     TypedMemory everywhere = memory(n_);
-    const auto ways = {"auto", "reduce_broadcast", "scatter_gather", "chain", "split_binary"};
+    const auto ways = {
+        "auto", "reduce_broadcast", "scatter_gather", "chain", "split_binary", "gsb", "gsb", "gsb"};
     all_reduce(from.out(), everywhere.in(), sum, options(ways));
     everywhere.check(named("all_reduce"), whole);
     TypedMemory in_place = filled(n_);
