@@ -284,8 +284,8 @@ std::optional<TracedOperation> GroupCore::take_traced(std::int64_t number) {
   if (found.empty()) return std::nullopt;
   const auto operation = under_way_.find(number);
   if (operation != under_way_.end() && operation->second != nullptr &&
-      operation->second->has_skipped_steps()) {
-    found.mapped().algorithm = "direct";
+      !operation->second->way().empty()) {
+    found.mapped().algorithm = operation->second->way();
   }
   return std::move(found.mapped());
 }
