@@ -84,6 +84,7 @@ class ExchangeCore final : public GroupRounds, public std::enable_shared_from_th
   std::int64_t round_ = 0;                ///< begun last
   std::shared_ptr<Operation> operation_;  ///< of it; null when it has been found to be over
   std::optional<Error> failure_;          ///< of it, then
+  bool has_group_failed_ = false;         ///< all know why
   Clock::time_point begun_;
   double seconds_ = 0;  ///< of it; 0: was not found to be over
 };
