@@ -137,8 +137,12 @@ void ExchangeCore::wait_for(Operation& operation) {
 
 /// By the thread that has the operation's claim, when it is over; the next round may have begun.
 void ExchangeCore::over(std::int64_t round, const Error* failure) {
-  if (failure != nullptr) {
-    // Does nothing where the group's failure has ended the round.
+  bool is_news = false;
+  {
+    const std::scoped_lock lock(mutex_);
+    is_news = failure != nullptr && !has_group_failed_;
+  }
+  if (is_news) {
     group_->fail_all(
         Error(failure->code(), fmt::format("rank {} could not do {}: {}", group_->rank(),
                                            describe(round), failure->what())));
@@ -224,6 +228,7 @@ void ExchangeCore::group_failed(const Error& why) {
   std::shared_ptr<Operation> left;
   {
     const std::scoped_lock lock(mutex_);
+    has_group_failed_ = true;
     left = operation_;
   }
   if (left != nullptr) left->abort(why);

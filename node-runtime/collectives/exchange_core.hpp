@@ -88,6 +88,7 @@ class ExchangeCore final : public GroupRounds, public std::enable_shared_from_th
   std::int64_t round_ = 0;                ///< begun last
   std::shared_ptr<Operation> operation_;  ///< of it; null when it has been found to be over
   std::optional<Error> failure_;          ///< of it, then
+  bool has_group_failed_ = false;         ///< all know why
   Clock::time_point begun_;
   /// Of rounds under way, where a trace is written; the next one may begin before over().
   std::map<std::int64_t, std::int64_t> traced_since_ns_;

@@ -24,8 +24,10 @@ class BlockMaker {
   [[nodiscard]] std::vector<LocalBlock> make(ExchangeWay way) {
     std::vector<LocalBlock> made = blocks_of(way);
     for (LocalBlock& block : made) {
-      // Several blocks that travel as one piece meet on the host.
-      const bool may_meet = way == ExchangeWay::aggregated && block.block.from != block.block.to;
+      // Several blocks that travel as one piece from host to host meet on the host.
+      const bool leaves =
+          member_.places[block.block.from].host != member_.places[block.block.to].host;
+      const bool may_meet = way == ExchangeWay::aggregated && leaves;
       if (!may_meet) block.slot_lane = block.common_lane();
     }
     return made;
