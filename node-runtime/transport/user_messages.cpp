@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "base/assert.hpp"
@@ -17,6 +18,25 @@ std::int64_t clamped(Wide value) {
   using Limits = std::numeric_limits<std::int64_t>;
   return static_cast<std::int64_t>(std::clamp<Wide>(value, Limits::min(), Limits::max()));
 }
+
+/// What comes first of several things that may fail, all of which are to be done.
+class FirstFailure {
+ public:
+  template <class Work>
+  void keep(const Work& work) {
+    try {
+      work();
+    } catch (const Error& error) {
+      if (!first_) first_ = error;
+    }
+  }
+  void rethrow() const {
+    if (first_) throw Error(*first_);
+  }
+
+ private:
+  std::optional<Error> first_;
+};
 
 }  // namespace
 
@@ -255,22 +275,34 @@ void UserMessages::end() {
   }
   // Once the second round is over here, the first one is over everywhere: this node may go while
   // others still wait for messages of the second, and of these its own have been sent.
-  for (const std::int32_t round : {0, 1}) meet_at_the_end(round);
+  FirstFailure failure;
+  for (const std::int32_t round : {0, 1}) {
+    failure.keep([&] { meet_at_the_end(round); });
+  }
+  failure.rethrow();
 }
 
 /// Every node sends an empty message to every other one. Notes of a node arrive in order, so once
 /// the empty messages of all nodes have arrived, all earlier messages have arrived too.
 ///
 /// No deadlock: a node sends its messages of a round before it waits, in the second round once it
-/// has those of the first, which all nodes send.
+/// has those of the first, which all nodes send. Where a node is lost its messages fail, and the
+/// other nodes still send theirs of both rounds.
 void UserMessages::meet_at_the_end(std::int32_t round) {
   std::vector<p2p::Request> requests;
+  FirstFailure failure;
   for (std::int32_t i = 0; i < nodes_; ++i) {
     if (i == node_) continue;
-    requests.push_back(endpoint_.receive({}, {NodeId{i}, round, ending_channel}));
-    requests.push_back(endpoint_.send({}, NodeId{i}, round, ending_channel));
+    const NodeId other{i};
+    failure.keep([&] {
+      requests.push_back(endpoint_.receive({}, {other, round, ending_channel}));
+    });
+    failure.keep([&] { requests.push_back(endpoint_.send({}, other, round, ending_channel)); });
   }
-  for (const p2p::Request& request : requests) static_cast<void>(wait(request));
+  for (const p2p::Request& request : requests) {
+    failure.keep([&] { static_cast<void>(wait(request)); });
+  }
+  failure.rethrow();
 }
 
 bool UserMessages::is_valid() const {

@@ -5,6 +5,7 @@
 #include <map>
 #include <random>
 #include <set>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -41,6 +42,18 @@ TEST(Places, are_in_an_order_that_enters_each_host_socket_switch_and_gpu_once) {
     expect_once(
         [](const RankPlace& p) { return std::tuple(p.host, p.socket, p.pci_switch, p.gpu); });
   }
+}
+
+TEST(Places, by_the_names_of_hosts_are_the_same_for_the_same_name) {
+  const std::vector<std::string> names{"b", "a", "b"};
+  const Places places = places_on_hosts(names, 5);
+  std::vector<std::int32_t> hosts;
+  for (std::int32_t r = 0; r < places.size(); ++r) {
+    hosts.push_back(places[Rank{r}].host);
+    EXPECT_EQ(places[Rank{r}].gpu, RankPlace::no_gpu);
+  }
+  EXPECT_EQ(hosts, (std::vector<std::int32_t>{0, 1, 0, 0, 0})) << "no name: on the first host";
+  EXPECT_EQ(places_on_hosts({}, 1).size(), 1) << "a node on its own has no names";
 }
 
 TEST(Places, of_a_subset_are_those_of_its_members_in_their_order) {
