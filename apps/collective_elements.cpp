@@ -10,7 +10,7 @@ constexpr double outside_elements = -1;
 
 /// Numbers whose sums over a few thousand ranks are exact.
 double element(int rank, std::int64_t i) {
-  return static_cast<double>(rank * 31 + i % 1009);
+  return static_cast<double>(std::int64_t{rank} * 31 + i % 1009);
 }
 
 double sum_of(int ranks, std::int64_t i) {

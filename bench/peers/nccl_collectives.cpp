@@ -38,7 +38,7 @@ void check(ncclResult_t status, const char* operation) {
 
 /// Numbers whose sums over a few thousand ranks are exact.
 double element(int rank, std::int64_t i) {
-  return static_cast<double>(rank * 31 + i % 1009);
+  return static_cast<double>(std::int64_t{rank} * 31 + i % 1009);
 }
 
 /// This process among all, on a GPU of its own.
