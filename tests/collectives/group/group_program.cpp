@@ -83,6 +83,7 @@ class Cases {
     reductions();
     lists();
     in_flight();
+    if (size_ > 1 && node_.devices() > 0) shared_buffer();
     barrier();
   }
 
@@ -304,6 +305,35 @@ class Cases {
       }
       to[next].check(named("all_reduce in flight"),
                      [&](std::int64_t i) { return bracket(0, size_, i, seed_); });
+    }
+  }
+
+  /// Copies to and from a buffer on a device, of each type: with two fragments, twice as many as
+  /// there are other ranks, in each direction.
+  void shared_buffer() {
+    const std::int64_t doubles = 600;
+    CollectiveOptions wanted;
+    wanted.algorithm = "gsb";
+    wanted.fragment_bytes = 2400;
+    for (std::size_t k = 0; k < copies_names.size(); ++k) {
+      wanted.copies = static_cast<Copies>(k);
+      TypedMemory all{double_type(0), doubles, &node_.device(0)};
+      all.fill([&](std::int64_t i) { return value(own_, i, seed_); });
+      const Collective begun = group_.begin_all_reduce(all.in(), ReduceOperation::sum(), wanted);
+      begun.wait();
+      all.check(named("gsb"), [&](std::int64_t i) { return bracket(0, size_, i, seed_); });
+      const std::string way = begun.report().algorithm;
+      const int copies = 4 * (size_ - 1);
+      const bool is_mapped = wanted.copies == Copies::mapped;
+      // The table stages all of few bytes.
+      const bool is_staged = wanted.copies == Copies::staged || wanted.copies == Copies::by_table;
+      const std::string expected =
+          is_mapped || is_staged
+              ? fmt::format("gsb, {} of {} copies staged", is_staged ? copies : 0, copies)
+              : "gsb, ";
+      if (!way.starts_with(expected)) {
+        throw Error(ErrorCode::internal, named("gsb") + ": " + way + ", not " + expected);
+      }
     }
   }
 
