@@ -349,10 +349,28 @@ class Cases {
   int root_ = 0;
 };
 
+/// The last node asks for other copies: all hear of it.
+void differ_in_copies(Node& node, const Group& group) {
+  TypedMemory all{double_type(0), 10000, &node.device(0)};
+  CollectiveOptions options;
+  options.algorithm = "gsb";
+  options.copies = group.rank() + 1 == group.size() ? Copies::mapped : Copies::staged;
+  try {
+    group.all_reduce(all.in(), ReduceOperation::sum(), options);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::usage) return;
+    throw;
+  }
+  throw Error(ErrorCode::internal, "other copies on one rank are not found");
+}
+
 void run(Node& node, int cases) {
   const Group world = node.group();
   for (int seed = 1; seed <= cases; ++seed)
     Cases(node, world, static_cast<std::uint32_t>(seed)).run();
+  if (world.size() > 1 && node.devices() > 0) {
+    differ_in_copies(node, world.split(0, world.rank()));
+  }
   // Halves, in reverse order; then all but the first.
   const Group half = world.split(world.rank() % 2, -world.rank());
   Cases(node, half, 1000).run();
