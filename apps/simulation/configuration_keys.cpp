@@ -23,7 +23,7 @@ constexpr std::string_view factorization_only = "only the factorization is simul
 constexpr std::string_view no_collectives = "a factorization has no operations of groups";
 constexpr std::string_view output_only = "it is about what a command writes";
 
-constexpr std::array<ConfigurationKey, 51> keys{
+constexpr std::array<ConfigurationKey, 52> keys{
     {{"problem.factorization", modelled, {}},
      {"problem.matrix.file", neutral, size_only},
      {"problem.matrix.generate", neutral, size_only},

@@ -34,7 +34,7 @@ std::int64_t SharedBufferLayout::bytes(std::int64_t fragment) const {
 }
 
 std::int64_t SharedBufferLayout::slot(std::int32_t member, std::int64_t fragment) const {
-  return slot_bytes() * (fragment % places * (members + 1) + member);
+  return slot_bytes() * (fragment % places() * (members + 1) + member);
 }
 
 SharedBufferSide::SharedBufferSide(const Call& call, DirectRank rank, const DirectMemory& memory,
@@ -72,8 +72,8 @@ std::int64_t SharedBufferSide::ticket_of(Then then) {
 }
 
 Courier::Name SharedBufferSide::name(std::int32_t place, std::int64_t fragment) const {
-  constexpr std::int32_t places = 3;
-  return {fragment, place, places, mixed(seal_, static_cast<std::uint64_t>(place) + 1)};
+  constexpr std::int32_t kinds = 3;
+  return {fragment, place, kinds, mixed(seal_, static_cast<std::uint64_t>(place) + 1)};
 }
 
 void SharedBufferSide::send_note(Rank to, SharedBufferNote note, Then then) {

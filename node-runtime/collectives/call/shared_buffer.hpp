@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -36,7 +37,7 @@ struct SharedBufferOptions {
 /// fragment and one for the result; then the slot of a copy that is done again, and those of the
 /// leader's own fragments, which are needed if its elements are on the host.
 struct SharedBufferLayout {
-  static constexpr std::int64_t places = 3;
+  static constexpr std::int64_t places_max = 3;
 
   std::int64_t block_bytes = 0;
   std::int64_t fragment_bytes = 0;
@@ -45,17 +46,18 @@ struct SharedBufferLayout {
   [[nodiscard]] std::int64_t fragments() const {
     return (block_bytes + fragment_bytes - 1) / fragment_bytes;
   }
+  [[nodiscard]] std::int64_t places() const { return std::min(places_max, fragments()); }
   [[nodiscard]] std::int64_t offset(std::int64_t fragment) const {
     return fragment * fragment_bytes;
   }
   [[nodiscard]] std::int64_t bytes(std::int64_t fragment) const;
   [[nodiscard]] std::int64_t slot(std::int32_t member, std::int64_t fragment) const;
   [[nodiscard]] std::int64_t result(std::int64_t fragment) const { return slot(members, fragment); }
-  [[nodiscard]] std::int64_t again() const { return slot_bytes() * (members + 1) * places; }
+  [[nodiscard]] std::int64_t again() const { return slot_bytes() * (members + 1) * places(); }
   [[nodiscard]] std::int64_t own(std::int64_t fragment) const {
-    return again() + slot_bytes() * (1 + fragment % places);
+    return again() + slot_bytes() * (1 + fragment % places());
   }
-  [[nodiscard]] std::int64_t all_bytes() const { return again() + slot_bytes() * (1 + places); }
+  [[nodiscard]] std::int64_t all_bytes() const { return again() + slot_bytes() * (1 + places()); }
 
  private:
   [[nodiscard]] std::int64_t slot_bytes() const;

@@ -30,7 +30,7 @@ class SharedBufferLeader final : public SharedBufferSide {
         scalar_(task.scalar),
         lane_(memory.home.lane.value_or(p2p::LaneId{0})),
         members_(static_cast<std::size_t>(ranks() - 1)),
-        places_(static_cast<std::size_t>(SharedBufferLayout::places)),
+        places_(static_cast<std::size_t>(layout_.places())),
         policy_(CopyPolicy::of(options.copies, call.kind, ranks(), memory.block_bytes)) {
     if (call.reduces()) {
       require_device_form(operation_, memory.home.devices->device(lane_).info().backend);
@@ -95,7 +95,7 @@ class SharedBufferLeader final : public SharedBufferSide {
   [[nodiscard]] std::int32_t count() const { return static_cast<std::int32_t>(members_.size()); }
   [[nodiscard]] Member& member(std::int32_t m) { return members_[static_cast<std::size_t>(m)]; }
   [[nodiscard]] Place& place(std::int64_t fragment) {
-    return places_[static_cast<std::size_t>(fragment % SharedBufferLayout::places)];
+    return places_[static_cast<std::size_t>(fragment % layout_.places())];
   }
 
   void start() override {
@@ -264,8 +264,7 @@ class SharedBufferLeader final : public SharedBufferSide {
   }
 
   bool begin_in() {
-    const bool is_free =
-        next_in_ < layout_.fragments() && next_in_ < given_out_ + SharedBufferLayout::places;
+    const bool is_free = next_in_ < layout_.fragments() && next_in_ < given_out_ + layout_.places();
     if (in_ || !is_free) return false;
     const std::int64_t fragment = next_in_++;
     Place& at = place(fragment);

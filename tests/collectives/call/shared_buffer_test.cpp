@@ -412,7 +412,7 @@ TEST(SharedBuffer, has_parts_that_do_not_overlap) {
   const SharedBufferLayout layout{10'000, 1'000, 3};
   EXPECT_EQ(layout.fragments(), 10);
   std::vector<std::int64_t> begins;
-  for (std::int64_t f = 0; f < SharedBufferLayout::places; ++f) {
+  for (std::int64_t f = 0; f < layout.places(); ++f) {
     for (std::int32_t m = 0; m < 3; ++m) begins.push_back(layout.slot(m, f));
     begins.push_back(layout.result(f));
     begins.push_back(layout.own(f));
@@ -423,6 +423,7 @@ TEST(SharedBuffer, has_parts_that_do_not_overlap) {
   EXPECT_EQ(begins.front(), 0);
   for (std::size_t k = 1; k < begins.size(); ++k) EXPECT_GE(begins[k] - begins[k - 1], 1'000);
   EXPECT_EQ(layout.slot(2, 4), layout.slot(2, 1)) << "a ring";
+  EXPECT_EQ((SharedBufferLayout{1'000, 1'000, 3}.all_bytes()), 1'024 * (4 + 2)) << "one fragment";
 }
 
 }  // namespace heddle::collectives

@@ -632,6 +632,74 @@ TEST(Stages, that_have_done_all_leave_no_step_to_do) {
   }
 }
 
+/// Receives a byte, then sends it back.
+class Echo final : public Errand {
+ public:
+  explicit Echo(std::vector<std::string>& notes) : notes_(notes) {}
+  void begin(Courier& courier) override {
+    courier_ = &courier;
+    notes_.emplace_back("begin");
+    courier.receive(Rank{1}, {}, std::array{std::span(&byte_, 1)}, 0);
+  }
+  void ended(std::int64_t ticket) override {
+    notes_.push_back(std::to_string(ticket));
+    is_over_ = ticket == 7;
+    if (ticket != 0) return;
+    courier_->send(Rank{1}, {}, std::array{std::span<const std::byte>(&byte_, 1)}, 7);
+  }
+  [[nodiscard]] bool is_over() const override { return is_over_; }
+  [[nodiscard]] std::string waits_for() const override { return "an echo"; }
+  [[nodiscard]] std::string describe() const override { return "by an echo"; }
+
+ private:
+  std::vector<std::string>& notes_;
+  Courier* courier_ = nullptr;
+  std::byte byte_{};
+  bool is_over_ = false;
+};
+
+TEST(Errands, are_done_between_the_stages_in_place_of_the_steps) {
+  using Notes = std::vector<std::string>;
+  const std::byte from{7};
+  std::byte to{0};
+  Notes notes;
+  Task task = copying(1, from, to);
+  task.before = {{immediate(notes, "a")}};
+  task.has_all = [] { return false; };
+  task.errand = std::make_shared<Echo>(notes);
+  task.after = {{immediate(notes, "b")}};
+  QuietCourier courier;
+  Execution execution(std::move(task), courier);
+  execution.begin();
+  EXPECT_EQ(notes, (Notes{"a", "begin"}));
+  EXPECT_EQ(execution.waits_for(), "an echo");
+  execution.ended(courier.begun.at(0));
+  EXPECT_EQ(notes, (Notes{"a", "begin", "0"}));
+  EXPECT_FALSE(execution.is_over());
+  execution.ended(courier.begun.at(1));
+  EXPECT_EQ(notes, (Notes{"a", "begin", "0", "7", "b"}));
+  EXPECT_TRUE(execution.is_over());
+  EXPECT_EQ(execution.way(), "by an echo");
+  EXPECT_EQ(to, std::byte{0}) << "no step was done";
+}
+
+TEST(Errands, that_fail_are_over_when_nothing_is_under_way) {
+  const std::byte from{7};
+  std::byte to{0};
+  std::vector<std::string> notes;
+  Task task = copying(1, from, to);
+  task.errand = std::make_shared<Echo>(notes);
+  task.after = {{immediate(notes, "b")}};
+  QuietCourier courier;
+  Execution execution(std::move(task), courier);
+  execution.begin();
+  execution.fail(Error(ErrorCode::communication, "somebody is lost"));
+  EXPECT_FALSE(execution.is_over());
+  execution.ended(courier.begun.at(0));
+  EXPECT_TRUE(execution.is_over());
+  EXPECT_EQ(notes, std::vector<std::string>{"begin"}) << "it is told nothing any more";
+}
+
 TEST(Stages, that_fail_or_throw_end_all_when_the_others_have_ended) {
   const std::byte from{7};
   std::byte to{0};

@@ -233,6 +233,7 @@ std::string refusals(Node& node) {
       [&] { group.all_reduce(doubles(x.data(), 4), ReduceOperation::bit_and()); },
       [&] { group.all_reduce(doubles(x.data(), 5), ReduceOperation::maximum_with_index()); },
       [&] { group.all_reduce(doubles(x.data(), 4), sum, {.algorithm = "best"}); },
+      [&] { group.all_reduce(doubles(x.data(), 4), sum, {.algorithm = "gsb"}); },
       [&] {
         group.all_gather({x.data(), 4, Scalar::float64}, doubles(y.data(), std::int64_t{1} << 60U));
       },

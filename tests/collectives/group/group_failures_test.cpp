@@ -36,6 +36,7 @@ TEST(GroupFailures, of_wrong_calls_are_told_before_anything_travels_and_the_grou
       "(2) *with maximum_with_index: the output has 5 times 1 scalars *no whole number of "
       "elements*|",
       "(2) *'best' is no algorithm of collectives; there are auto, flat, *|",
+      "(2) *'gsb' cannot be taken: not all ranks are on one host and have devices|",
       "(2) all_gather *elements of 8 bytes each are too many|",
       "(2) all_gather *own part of the input is 32 bytes, of the output 40*|",
       "(2) all_to_all with a buffer for each rank: the input is 1 buffers*|",

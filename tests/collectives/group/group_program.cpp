@@ -85,6 +85,7 @@ class Cases {
     reductions();
     lists();
     in_flight();
+    if (size_ > 1 && node_.devices() > 0) shared_buffer();
     barrier();
   }
 
@@ -310,6 +311,35 @@ class Cases {
     }
   }
 
+  /// Copies to and from a buffer on a device, of each type: with two fragments, twice as many as
+  /// there are other ranks, in each direction.
+  void shared_buffer() {
+    const std::int64_t doubles = 600;
+    CollectiveOptions wanted;
+    wanted.algorithm = "gsb";
+    wanted.fragment_bytes = 2400;
+    for (std::size_t k = 0; k < copies_names.size(); ++k) {
+      wanted.copies = static_cast<Copies>(k);
+      TypedMemory all{double_type(0), doubles, &node_.device(0)};
+      all.fill([&](std::int64_t i) { return value(own_, i, seed_); });
+      const Collective begun = group_.begin_all_reduce(all.in(), ReduceOperation::sum(), wanted);
+      begun.wait();
+      all.check(named("gsb"), [&](std::int64_t i) { return bracket(0, size_, i, seed_); });
+      const std::string way = begun.report().algorithm;
+      const int copies = 4 * (size_ - 1);
+      const bool is_mapped = wanted.copies == Copies::mapped;
+      // The table stages all of few bytes.
+      const bool is_staged = wanted.copies == Copies::staged || wanted.copies == Copies::by_table;
+      const std::string expected =
+          is_mapped || is_staged
+              ? fmt::format("gsb, {} of {} copies staged", is_staged ? copies : 0, copies)
+              : "gsb, ";
+      if (!way.starts_with(expected)) {
+        throw Error(ErrorCode::internal, named("gsb") + ": " + way + ", not " + expected);
+      }
+    }
+  }
+
   Node& node_;
   Group group_;
   std::unique_ptr<Stream> stream_;  ///< null: without devices
@@ -322,10 +352,28 @@ class Cases {
   int root_ = 0;
 };
 
+/// The last node asks for other copies: all hear of it.
+void differ_in_copies(Node& node, const Group& group) {
+  TypedMemory all{double_type(0), 10000, &node.device(0)};
+  CollectiveOptions options;
+  options.algorithm = "gsb";
+  options.copies = group.rank() + 1 == group.size() ? Copies::mapped : Copies::staged;
+  try {
+    group.all_reduce(all.in(), ReduceOperation::sum(), options);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::usage) return;
+    throw;
+  }
+  throw Error(ErrorCode::internal, "other copies on one rank are not found");
+}
+
 void run(Node& node, int cases) {
   const Group world = node.group();
   for (int seed = 1; seed <= cases; ++seed)
     Cases(node, world, static_cast<std::uint32_t>(seed)).run();
+  if (world.size() > 1 && node.devices() > 0) {
+    differ_in_copies(node, world.split(0, world.rank()));
+  }
   // Halves, in reverse order; then all but the first.
   const Group half = world.split(world.rank() % 2, -world.rank());
   Cases(node, half, 1000).run();
