@@ -60,17 +60,13 @@ class TypedMemory {
         doubles_(doubles),
         memory_(static_cast<std::size_t>(count_ * type_.extent + 2 * margin), sentinel()) {
     if (device != nullptr) {
-      on_device_ = std::make_unique<DeviceBuffer>(*device, memory_.size() * sizeof(double));
       device_ = device;
-      release_ = std::move(release);
+      on_device_.reset(new DeviceBuffer(*device, memory_.size() * sizeof(double)),
+                       [release = std::move(release)](DeviceBuffer* buffer) {
+                         if (release) release(buffer->address());
+                         delete buffer;
+                       });
     }
-  }
-  TypedMemory(TypedMemory&&) = default;
-  TypedMemory& operator=(TypedMemory&&) = delete;
-  TypedMemory(const TypedMemory&) = delete;
-  TypedMemory& operator=(const TypedMemory&) = delete;
-  ~TypedMemory() {
-    if (on_device_ != nullptr && release_) release_(on_device_->address());
   }
 
   [[nodiscard]] std::int64_t count() const { return count_; }
@@ -136,8 +132,7 @@ class TypedMemory {
   std::int64_t doubles_;
   std::vector<double> memory_;
   Device* device_ = nullptr;
-  std::unique_ptr<DeviceBuffer> on_device_;
-  std::function<void(const void*)> release_;
+  std::shared_ptr<DeviceBuffer> on_device_;  ///< not shared; with what to do before it is freed
 };
 
 }  // namespace heddle::testing
