@@ -16,6 +16,7 @@
 #include "apps/simulation/collective_machine_file.hpp"
 #include "base/error.hpp"
 #include "base/median.hpp"
+#include "base/require.hpp"
 #include "replay/collectives/virtual_group.hpp"
 
 namespace heddle {
@@ -56,6 +57,10 @@ class VirtualBench {
   VirtualBench(const BenchCollectivesOptions& options, const CollectiveMachine& machine)
       : options_(options), machine_(machine), map_(map_of(options.simulated.map)) {
     overrides_ = collectives::overrides_of(options.algorithm);
+    require(!overrides_.is_direct && !overrides_.is_gsb,
+            "--algorithm {}: it is for memory of devices of one host, which --machine does not "
+            "simulate",
+            options.algorithm);
     if (options.fragment_bytes > 0) overrides_.fragment_bytes = options.fragment_bytes;
     nodes_ = options.simulated.nodes;
     if (nodes_.empty()) nodes_.push_back(static_cast<std::int32_t>(machine.slots()));

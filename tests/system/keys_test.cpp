@@ -72,13 +72,25 @@ class Keys : public testing::SimulateRun {
 
 /// Of each key of `runtime` another value than its default.
 const std::map<std::string_view, std::string_view> other_values{
-    {"runtime.cpu_workers", "1"},      {"runtime.devices.backend", "none"},
-    {"runtime.devices.per_node", "1"}, {"runtime.devices.memory", "1300kB"},
-    {"runtime.devices.streams", "1"},  {"runtime.window", "4"},
-    {"runtime.placement", "dynamic"},  {"runtime.priorities", "reverse"},
-    {"runtime.messages.path", "put"},  {"runtime.messages.explain", "true"},
-    {"runtime.watchdog_seconds", "7"}, {"runtime.silence_seconds", "9"},
-    {"runtime.wait", "spin"},          {"runtime.messages.device_memory", "4kB"}};
+    {"runtime.cpu_workers", "1"},
+    {"runtime.devices.backend", "none"},
+    {"runtime.devices.per_node", "1"},
+    {"runtime.devices.memory", "1300kB"},
+    {"runtime.devices.streams", "1"},
+    {"runtime.window", "4"},
+    {"runtime.placement", "dynamic"},
+    {"runtime.priorities", "reverse"},
+    {"runtime.messages.path", "put"},
+    {"runtime.messages.explain", "true"},
+    {"runtime.watchdog_seconds", "7"},
+    {"runtime.silence_seconds", "9"},
+    {"runtime.wait", "spin"},
+    {"runtime.messages.device_memory", "4kB"},
+    {"runtime.collectives.order", "places"},
+    {"runtime.collectives.algorithm", "chain"},
+    {"runtime.collectives.copies", "staged"},
+    {"runtime.collectives.fragment", "64KiB"},
+    {"runtime.collectives.explain", "true"}};
 
 }  // namespace
 
