@@ -350,7 +350,9 @@ std::optional<std::string> CudaStream::failure() {
 }
 
 void CudaStream::abandon(const std::string& reason) {
-  record_->abandon(reason);
+  // When it is abandoned its owner may destroy it.
+  const std::shared_ptr<StreamRecord> record = record_;
+  record->abandon(reason);
 }
 
 }  // namespace heddle
