@@ -233,7 +233,7 @@ class CollectivesBench {
     }
   }
 
-  /// Of a GPU's memory, for what a driver keeps.
+  /// The part of a GPU's memory that is left to the driver.
   static constexpr std::uint64_t reserve_bytes = std::uint64_t{64} << 20U;
 
   const BenchCollectivesOptions& options_;

@@ -30,7 +30,7 @@ using replay::VirtualOutcome;
 constexpr std::array<std::pair<std::string_view, RankMap>, 3> map_names{
     {{"by-core", RankMap::by_core}, {"by-node", RankMap::by_node}, {"random", RankMap::random}}};
 
-/// An operation of one size on so many nodes, and what it took on each map.
+/// The times of one operation, for one size and number of nodes, on each map.
 struct VirtualRow {
   CollectiveCase what;
   std::int32_t nodes = 0;

@@ -16,7 +16,7 @@ struct BlockLayout {
   std::int64_t extent = 0;  ///< doubles from one block to the next
 
   [[nodiscard]] std::int64_t doubles() const { return static_cast<std::int64_t>(places.size()); }
-  /// Of double i of all blocks.
+  /// The place of double i, counted over all blocks.
   [[nodiscard]] std::size_t at(std::int64_t i) const;
 };
 
@@ -25,7 +25,7 @@ struct BlockShape {
   std::int64_t count = 0;
   bool is_triangle = false;
 
-  /// Of the triangle.
+  /// Rows and columns of the triangle.
   [[nodiscard]] std::int64_t order() const;
   /// Doubles of a block.
   [[nodiscard]] std::int64_t doubles() const;

@@ -16,9 +16,8 @@ struct DeviceScratch::Pool {
   static constexpr std::size_t smallest = 65536;
 
   Device& device;
-  mutable std::mutex mutex;
+  std::mutex mutex;
   std::multimap<std::size_t, DeviceBuffer> free;  ///< by size
-  std::size_t held = 0;
 
   DeviceBuffer take(std::size_t bytes) {
     const std::size_t wanted = std::bit_ceil(std::max(bytes, smallest));
@@ -29,9 +28,7 @@ struct DeviceScratch::Pool {
       free.erase(found);
       return taken;
     }
-    DeviceBuffer made(device, wanted);
-    held += wanted;
-    return made;
+    return {device, wanted};
   }
   void give_back(DeviceBuffer piece) {
     const std::size_t bytes = piece.bytes();
@@ -53,12 +50,6 @@ DeviceScratch::Piece DeviceScratch::take(p2p::LaneId lane, std::size_t bytes) {
   return {piece->address(), [piece, weak = std::weak_ptr(pool)](const std::byte*) {
             if (const auto alive = weak.lock()) alive->give_back(std::move(*piece));
           }};
-}
-
-std::size_t DeviceScratch::bytes_held(p2p::LaneId lane) const {
-  const Pool& pool = *pools_[static_cast<std::size_t>(lane.value())];
-  const std::scoped_lock lock(pool.mutex);
-  return pool.held;
 }
 
 }  // namespace heddle

@@ -30,9 +30,6 @@ class DeviceScratch {
   /// the last copy. Throws Device's Error where the device has none left.
   [[nodiscard]] Piece take(p2p::LaneId lane, std::size_t bytes);
 
-  /// Bytes that are held on a device, in use or not.
-  [[nodiscard]] std::size_t bytes_held(p2p::LaneId lane) const;
-
  private:
   struct Pool;
   std::vector<std::shared_ptr<Pool>> pools_;  ///< by lane

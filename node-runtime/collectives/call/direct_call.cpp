@@ -239,7 +239,7 @@ class DirectWay : public std::enable_shared_from_this<DirectWay> {
     if (to.size() == 1) {
       return stream.copy(to.front(), from.front(), static_cast<std::size_t>(bytes));
     }
-    // Of one input every operation is a copy.
+    // With one input every operation is a copy.
     queue_reduction(stream, ReduceOperation::bit_or(), Scalar::uint8, to, from, bytes);
   }
 

@@ -321,6 +321,7 @@ void CudaDevice::give_back_result_words(std::int64_t* words) {
 std::unique_lock<std::mutex> CudaDevice::set_up() {
   std::unique_lock lock(set_up_mutex_);
   for (drop_raised(); !waits_.empty(); drop_raised()) {
+    // CUDA tells nobody when an event completes, so it is looked at again and again.
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
   return lock;

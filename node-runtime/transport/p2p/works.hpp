@@ -42,7 +42,6 @@ class Works {
   /// One that awaits an event is over, cancelled; others end soon by themselves. False: there is no
   /// such work.
   bool cancel(std::int64_t id);
-  [[nodiscard]] bool empty() const { return under_way_.empty(); }
   /// The lanes have been abandoned.
   void abandon(const Error& why);
 
