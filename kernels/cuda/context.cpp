@@ -58,12 +58,17 @@ struct Context::Handles {
   GemmPlans gemm_plans;
 };
 
-Context::Context(int device, cudaStream_t stream, ProductChoices choices)
+Context::Context(int device, cudaStream_t stream, ProductChoices choices, SetUp set_up)
     : device_(device),
       stream_(stream),
+      set_up_(std::move(set_up)),
       handles_(new Handles{.gemm_plans = GemmPlans(std::move(choices))}) {
   check(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, device_),
         "cudaDeviceGetAttribute");
+}
+
+std::unique_lock<std::mutex> Context::set_up() const {
+  return set_up_ ? set_up_() : std::unique_lock<std::mutex>();
 }
 
 /// After a fault of the GPU these calls fail too; their errors are ignored.
@@ -87,6 +92,7 @@ void Context::prepare() {
 
 cublasHandle_t Context::blas() {
   if (handles_->blas == nullptr) {
+    const auto held = set_up();
     check(cublas().create(&handles_->blas), "cublasCreate");
     handles_->blas_workspace =
         allocate<std::byte>(blas_workspace_bytes, "cudaMalloc of cuBLAS's workspace");
@@ -100,6 +106,7 @@ cublasHandle_t Context::blas() {
 
 cusolverDnHandle_t Context::solver() {
   if (handles_->solver == nullptr) {
+    const auto held = set_up();
     check(cusolver().create(&handles_->solver), "cusolverDnCreate");
     check(cusolver().set_stream(handles_->solver, stream_), "cusolverDnSetStream");
   }
@@ -118,6 +125,7 @@ double* Context::scratch(std::size_t count) {
   if (count > handles_->scratch_count) {
     count = std::max(count, handles_->scratch_count + handles_->scratch_count / 2);
     check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+    const auto held = set_up();
     check(cudaFree(handles_->scratch), "cudaFree of scratch memory");
     handles_->scratch = nullptr;
     handles_->scratch_count = 0;
@@ -130,6 +138,7 @@ double* Context::scratch(std::size_t count) {
 int* Context::counters(std::size_t count) {
   if (count > handles_->counter_count) {
     check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+    const auto held = set_up();
     check(cudaFree(handles_->counters), "cudaFree of counters");
     handles_->counters = nullptr;
     handles_->counter_count = 0;
@@ -143,6 +152,7 @@ int* Context::counters(std::size_t count) {
 
 int* Context::status() {
   if (handles_->status == nullptr) {
+    const auto held = set_up();
     handles_->status = allocate<int>(4, "cudaMalloc of a status");
   }
   return handles_->status;

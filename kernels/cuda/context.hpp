@@ -4,7 +4,9 @@
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 #include <cusolverDn.h>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string_view>
 
@@ -22,6 +24,10 @@ void check(cudaError_t status, std::string_view operation);
 void check(cublasStatus_t status, std::string_view operation);
 void check(cusolverStatus_t status, std::string_view operation);
 
+/// Called before a context loads code, allocates or frees memory: CUDA may wait for all of the
+/// GPU's streams then, and lets no other thread go on. What it returns is held meanwhile.
+using SetUp = std::function<std::unique_lock<std::mutex>()>;
+
 /// What kernels on one stream of one GPU share: the libraries' handles, bound to the stream with
 /// workspace of their own (so that results do not depend on what other streams do), and scratch
 /// memory.
@@ -30,8 +36,9 @@ void check(cusolverStatus_t status, std::string_view operation);
 /// prepare().
 class Context {
  public:
-  /// `choices` is what large products run on.
-  Context(int device, cudaStream_t stream, ProductChoices choices = built_in_product_choices());
+  /// `choices` is what large products run on. Without `set_up` nothing is held.
+  Context(int device, cudaStream_t stream, ProductChoices choices = built_in_product_choices(),
+          SetUp set_up = nullptr);
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
@@ -62,8 +69,11 @@ class Context {
 
  private:
   struct Handles;
+  [[nodiscard]] std::unique_lock<std::mutex> set_up() const;
+
   int device_;
   cudaStream_t stream_;
+  SetUp set_up_;
   int multiprocessors_ = 0;
   std::unique_ptr<Handles> handles_;
 };

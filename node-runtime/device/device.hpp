@@ -198,7 +198,9 @@ class Stream {
 
   /// Copies `bytes` host to device, device to host, within the device, or to or from a peer
   /// (Device::can_access_peer). At least one end is on this stream's device; ends on one device do
-  /// not overlap. The copy may read and write at any time between its start and its end.
+  /// not overlap. The copy may read and write at any time between its start and its end. Behind a
+  /// wait for a word, host memory that the device neither allocated nor registered makes the caller
+  /// wait until the words of all streams are raised.
   void copy(Destination to, Source from, std::size_t bytes) {
     copy_strided(to, from, {bytes, 1, bytes, bytes});
   }

@@ -97,6 +97,45 @@ TEST_P(DeviceWordTest, streams_come_and_go_while_one_waits) {
   waiting->synchronize();
 }
 
+/// Raises the word once another stream has done work.
+std::thread working_and_raising(Device& device, const Word& word) {
+  return std::thread([&] {
+    std::this_thread::sleep_for(a_while);
+    const HostArray from(device, 1000, 1);
+    const DeviceBuffer buffer(device, from.bytes());
+    const auto stream = device.create_stream();
+    stream->copy({buffer.address(), &device}, {from.data(), nullptr}, from.bytes());
+    stream->synchronize();
+    (*word).store(1, std::memory_order_release);
+  });
+}
+
+TEST_P(DeviceWordTest, memory_that_is_not_registered_may_be_copied_behind_a_word) {
+  const Word word(device());
+  const std::vector<double> from(1000, 3);
+  std::vector<double> to(1000, 0);
+  const DeviceBuffer buffer(device(), sizeof(double) * from.size());
+  const auto stream = device().create_stream();
+  std::thread raising = working_and_raising(device(), word);
+  stream->await_word(*word, 1);
+  stream->copy({buffer.address(), &device()}, {from.data(), nullptr}, buffer.bytes());
+  stream->copy({to.data(), nullptr}, {buffer.address(), &device()}, buffer.bytes());
+  stream->synchronize();
+  raising.join();
+  EXPECT_EQ(to, from);
+}
+
+TEST_P(DeviceWordTest, kernels_are_prepared_while_a_stream_waits) {
+  const Word word(device());
+  const auto waiting = device().create_stream();
+  waiting->await_word(*word, 1);
+  std::thread raising = working_and_raising(device(), word);
+  const auto other = device().create_stream();
+  other->prepare_kernels();
+  raising.join();
+  waiting->synchronize();
+}
+
 TEST_P(DeviceWordTest, of_no_memory_of_the_device_are_refused) {
   const std::atomic<std::uint64_t> word{0};
   const auto stream = device().create_stream();

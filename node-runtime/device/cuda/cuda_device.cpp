@@ -140,7 +140,11 @@ CudaDevice::CudaDevice(std::int32_t index, std::int32_t gpu, const CudaOptions& 
   // Several devices on one GPU need distinct identities.
   if (same > 1) info_.uuid.bytes.back() ^= static_cast<std::uint8_t>(index + 1);
   const CurrentGpu current(gpu_);
-  check(cudaFree(nullptr), "opening the GPU");
+  const cudaError_t opened = cudaFree(nullptr);
+  check(opened, opened != cudaErrorMemoryAllocation
+                    ? "opening the GPU"
+                    : "opening the GPU, which other processes use; with MPS, a smaller "
+                      "CUDA_DEVICE_MAX_CONNECTIONS (8 for four processes) may be the remedy");
   cudaStream_t clock = nullptr;
   check(cudaStreamCreateWithFlags(&clock, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
   clock_stream_.reset(clock);
@@ -249,8 +253,9 @@ void* CudaDevice::take_host(std::size_t bytes) {
 }
 
 void CudaDevice::return_host(void* address) {
-  if (is_left()) return;  // cudaFreeHost would wait for all work
-  static_cast<void>(cudaFreeHost(address));
+  const std::scoped_lock lock(mutex_);
+  unused_host_.push_back(address);
+  let_go_of_unused();
 }
 
 void CudaDevice::pin(void* address, std::size_t bytes) {
@@ -263,6 +268,7 @@ void CudaDevice::pin(void* address, std::size_t bytes) {
 void CudaDevice::unpin(void* address) {
   if (is_left()) return;
   const CurrentGpu current(gpu_);
+  const auto held = set_up();
   host_pins().unpin(address);
 }
 
@@ -335,12 +341,14 @@ void CudaDevice::drop_raised() {
     return true;
   });
   static_cast<void>(cudaGetLastError());
+  wait_count_.store(waits_.size(), std::memory_order_relaxed);
 }
 
 void CudaDevice::note_wait(cudaStream_t stream) {
   cudaEvent_t event = nullptr;
   check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
   waits_.push_back(event);
+  wait_count_.store(waits_.size(), std::memory_order_relaxed);
   check(cudaEventRecord(event, stream), "cudaEventRecord");
 }
 
@@ -497,13 +505,29 @@ void CudaDevice::unmap(const std::byte* address) {
   };
   const auto found = std::find_if(mapped_.begin(), mapped_.end(), holds);
   HEDDLE_CHECK(found != mapped_.end());
-  if (--found->second.opened > 0) return;
+  if (--found->second.opened == 0) let_go_of_unused();
+}
+
+void CudaDevice::let_go_of_unused() {
+  const auto is_unused = [](const auto& entry) { return entry.second.opened == 0; };
+  // A hung stream may still use the memory, and CUDA would wait for that stream.
+  if (is_left()) {
+    unused_host_.clear();
+    std::erase_if(mapped_, is_unused);
+    return;
+  }
+  const std::unique_lock lock(set_up_mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return;
+  drop_raised();
+  if (!waits_.empty()) return;
   const CurrentGpu current(gpu_);
-  std::byte* base = found->second.base;
-  mapped_.erase(found);
-  // A hung stream may still use the mapping, and CUDA would wait for that stream.
-  if (is_left()) return;
-  check(cudaIpcCloseMemHandle(base), "cudaIpcCloseMemHandle");
+  for (void* address : std::exchange(unused_host_, {})) static_cast<void>(cudaFreeHost(address));
+  for (auto entry = mapped_.begin(); entry != mapped_.end();) {
+    std::byte* const base = entry->second.base;
+    const bool is_over = is_unused(*entry);
+    entry = is_over ? mapped_.erase(entry) : std::next(entry);
+    if (is_over) check(cudaIpcCloseMemHandle(base), "cudaIpcCloseMemHandle");
+  }
 }
 
 IpcEventHandle CudaDevice::export_event(const Event& event) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <cuda_runtime_api.h>
 #include <map>
@@ -91,12 +92,17 @@ class CudaDevice final : public PooledDevice {
   [[nodiscard]] std::int64_t* take_result_words();
   void give_back_result_words(std::int64_t* words);
 
-  /// Loading code waits for all streams of the GPU, with a lock of CUDA's that other threads of
-  /// this process need to go on, and with them whoever is to raise a word that a stream waits for.
-  /// So code is loaded while no stream waits: set_up() blocks new waits, and returns when the words
-  /// of all earlier ones have been raised. No deadlock: who raises a word neither sets up nor
-  /// waits. Give the result back when all is loaded.
+  /// Loading code, freeing memory and copying pageable memory wait for all streams of the GPU, with
+  /// a lock of CUDA's that other threads of this process need to go on, and with them the one that
+  /// is to raise a word which a stream waits for. So code is loaded while no stream waits: set_up()
+  /// blocks new waits, and returns when the words of all earlier ones have been raised. No
+  /// deadlock: the progress thread raises words; it neither sets up nor waits, nor does it use a
+  /// program's or an engine's stream, of which the caller may hold the lock. Give the result back
+  /// when all is loaded.
   [[nodiscard]] std::unique_lock<std::mutex> set_up();
+  /// A stream may be waiting for a word. A wait that an operation depends on is seen by the thread
+  /// that queues the operation.
+  [[nodiscard]] bool has_waits() const { return wait_count_.load(std::memory_order_relaxed) > 0; }
   /// Calls `wait()`, with which the stream waits for a word, while nothing is set up.
   template <class Wait>
   void await(cudaStream_t stream, const Wait& wait) {
@@ -111,7 +117,7 @@ class CudaDevice final : public PooledDevice {
   struct Mapped {
     std::byte* base = nullptr;
     std::uint64_t bytes = 0;
-    std::int32_t opened = 0;
+    std::int32_t opened = 0;  ///< 0: to be closed
   };
 
   /// Under set_up_mutex_.
@@ -120,6 +126,10 @@ class CudaDevice final : public PooledDevice {
   void count_memory(const CudaOptions& options);
   [[nodiscard]] Segment take_segment(std::uint64_t bytes, std::uint64_t bytes_max) override;
   void unmap(const std::byte* address) override;
+  /// Frees host memory and closes mappings that nobody uses, for which CUDA waits for all streams:
+  /// later, while a stream waits for a word. The progress thread, which raises words, calls this,
+  /// so it does not wait for set_up_mutex_ either. Under mutex_.
+  void let_go_of_unused();
   [[nodiscard]] void* take_host(std::size_t bytes) override;
   void return_host(void* address) override;
   void pin(void* address, std::size_t bytes) override;
@@ -138,13 +148,15 @@ class CudaDevice final : public PooledDevice {
   };
   const std::int64_t process_ = ::getpid();
   std::vector<std::optional<cudaIpcMemHandle_t>> segment_handles_;  ///< under `mutex_`
+  std::vector<void*> unused_host_;                                  ///< to be freed; under `mutex_`
   /// Handles of recently adopted allocations; under `mutex_`.
   std::map<std::uint64_t, cudaIpcMemHandle_t> foreign_handles_;
   std::unique_ptr<std::remove_pointer_t<cudaStream_t>, StreamEnd> clock_stream_;
   std::vector<std::int64_t*> free_words_;  ///< under `mutex_`, as the next
   std::vector<void*> word_blocks_;
-  std::mutex set_up_mutex_;         ///< taken before all others; protects the next
-  std::vector<cudaEvent_t> waits_;  ///< recorded behind them
+  std::mutex set_up_mutex_;                  ///< taken behind a stream's; protects the next
+  std::vector<cudaEvent_t> waits_;           ///< recorded behind them
+  std::atomic<std::size_t> wait_count_ = 0;  ///< of waits_
   std::mutex clock_mutex_;  ///< protects the members below; separate, since an anchor takes time
   std::shared_ptr<const ClockAnchor> anchor_;
 };

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <cuda_runtime_api.h>
 #include <memory>
@@ -60,6 +61,13 @@ class CudaEvent final : public Event {
   void check_recordable(const StreamRecord& stream) const;
   /// Records on `queue`, after `number` operations of `stream`.
   void record(cudaStream_t queue, std::shared_ptr<StreamRecord> stream, std::uint64_t number);
+  /// Whether the record is behind a wait for a word.
+  [[nodiscard]] bool is_behind_word() const {
+    return is_behind_word_.load(std::memory_order_relaxed);
+  }
+  void set_behind_word(bool is_behind) {
+    is_behind_word_.store(is_behind, std::memory_order_relaxed);
+  }
   /// Failure of the recording stream, if already known.
   [[nodiscard]] std::optional<std::string> known_failure() const;
   /// The event that other processes can open: created on first use and recorded together with this
@@ -74,6 +82,7 @@ class CudaEvent final : public Event {
   const EventTiming timing_;
   const std::shared_ptr<const OpenedEvent> opened_;
   cudaEvent_t event_ = nullptr;
+  std::atomic<bool> is_behind_word_ = false;
   mutable std::mutex mutex_;              ///< protects the members below
   mutable cudaEvent_t shared_ = nullptr;  ///< separate event: CUDA cannot time a shared one
   cudaStream_t queue_ = nullptr;          ///< of the last record

@@ -184,6 +184,20 @@ bool CudaStream::drain_within(std::int64_t limit_ns) const {
   return true;
 }
 
+/// CUDA copies pageable memory in the call, which waits for the stream, as code that is loaded
+/// does.
+std::unique_lock<std::mutex> CudaStream::set_up_for(const Destination& to, const Source& from,
+                                                    const CopyShape& shape) {
+  if (!is_behind_word_ || !device_.has_waits()) return {};
+  const bool is_to_host = to.device == nullptr;
+  if (!is_to_host && from.device != nullptr) return {};
+  const void* const host = is_to_host ? to.address : from.address;
+  const std::size_t leading = is_to_host ? shape.destination_leading : shape.source_leading;
+  const std::size_t bytes = (shape.columns - 1) * leading + shape.column_bytes;
+  if (device_.reaches_host(host, bytes)) return {};
+  return device_.set_up();
+}
+
 void CudaStream::copy_strided(Destination to, Source from, const CopyShape& shape) {
   if (shape.column_bytes == 0 || shape.columns == 0) return;
   const std::uint64_t id = record_->id();
@@ -192,6 +206,7 @@ void CudaStream::copy_strided(Destination to, Source from, const CopyShape& shap
                                              shape.source_leading == shape.column_bytes);
   const CurrentGpu current(device_.gpu());
   const std::scoped_lock lock(mutex_);
+  const auto held = set_up_for(to, from, shape);
   record_->count(way);
   const cudaError_t status =
       packed ? cudaMemcpyAsync(to.address, from.address, shape.column_bytes * shape.columns,
@@ -205,7 +220,8 @@ void CudaStream::copy_strided(Destination to, Source from, const CopyShape& shap
 
 kernel::cuda::Context& CudaStream::context() {
   if (context_ == nullptr) {
-    context_ = std::make_unique<kernel::cuda::Context>(device_.gpu(), stream_, device_.products());
+    context_ = std::make_unique<kernel::cuda::Context>(device_.gpu(), stream_, device_.products(),
+                                                       [this] { return device_.set_up(); });
   }
   return *context_;
 }
@@ -271,6 +287,7 @@ void CudaStream::record(Event& event) {
   const std::scoped_lock lock(mutex_);
   // A failure found by this event is attributed to the operation before it.
   own.record(stream_, record_, record_->counted());
+  own.set_behind_word(is_behind_word_);
 }
 
 void CudaStream::wait(const Event& event) {
@@ -280,6 +297,7 @@ void CudaStream::wait(const Event& event) {
   const std::scoped_lock lock(mutex_);
   const std::uint64_t number = record_->count("wait for an event");
   if (known.is_opened()) record_->await(number, known.opened());
+  is_behind_word_ = is_behind_word_ || known.is_behind_word();
   device_.check(cudaStreamWaitEvent(stream_, known.handle()), "cudaStreamWaitEvent");
 }
 
@@ -309,9 +327,10 @@ void CudaStream::await_word(const std::atomic<std::uint64_t>& word, std::uint64_
                     record_->place()));
   }
   const CurrentGpu current(device_.gpu());
+  const std::scoped_lock lock(mutex_);
   device_.await(stream_, [&] {
-    const std::scoped_lock lock(mutex_);
     record_->count("wait for a word");
+    is_behind_word_ = true;
     if (const auto refused = wait_for_word(stream_, &word, value)) {
       throw Error(ErrorCode::internal, fmt::format("{}: {}", record_->place(), *refused));
     }

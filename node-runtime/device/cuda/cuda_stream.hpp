@@ -107,6 +107,8 @@ class CudaStream final : public Stream {
  private:
   /// Under `mutex_`, with the GPU current.
   [[nodiscard]] kernel::cuda::Context& context();
+  [[nodiscard]] std::unique_lock<std::mutex> set_up_for(const Destination& to, const Source& from,
+                                                        const CopyShape& shape);
   [[nodiscard]] std::string refusal(std::string_view kernel) const;
   [[nodiscard]] bool drain_within(std::int64_t limit_ns) const;
 
@@ -116,6 +118,8 @@ class CudaStream final : public Stream {
   std::mutex mutex_;  ///< serialises submissions
   cudaStream_t stream_ = nullptr;
   const bool is_adopted_;
+  /// An earlier operation waits for a word, or for an event behind such a wait; under `mutex_`.
+  bool is_behind_word_ = false;
   std::unique_ptr<kernel::cuda::Context> context_;
 };
 
