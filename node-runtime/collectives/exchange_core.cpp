@@ -18,7 +18,7 @@ std::shared_ptr<ExchangeCore> ExchangeCore::make(std::shared_ptr<GroupCore> grou
   std::shared_ptr<ExchangeCore> core(
       new ExchangeCore(std::move(group), std::move(plan), std::move(name)));
   core->use(channel);
-  core->number_ = core->group_->add(core);
+  core->number_ = core->group_->control().add(core);
   return core;
 }
 
@@ -44,7 +44,7 @@ void ExchangeCore::use(p2p::ChannelId channel) {
   };
   messages_.over = [this](std::int64_t round, const Error* failure) { over(round, failure); };
   messages_.quiet = [this](std::int64_t round, const std::string& step) {
-    group_->quiet(number_, round, describe(round), step);
+    group_->control().quiet_round(number_, round, describe(round), step);
   };
 }
 
@@ -81,13 +81,11 @@ std::shared_ptr<Operation> ExchangeCore::take_round(std::optional<Stage> gate) {
     seconds_ = 0;
     if (group_->options().trace != nullptr) traced_since_ns_[round] = now_ns();
   }
-  try {
-    group_->throw_failure();
-  } catch (const Error& why) {
+  if (const auto why = group_->log().failure()) {
     const std::scoped_lock lock(mutex_);
     operation_.reset();
-    failure_ = own_copy(why);
-    throw;
+    failure_ = own_copy(*why);
+    throw Error(*why);
   }
   return made;
 }
@@ -143,7 +141,7 @@ void ExchangeCore::over(std::int64_t round, const Error* failure) {
     is_news = failure != nullptr && !has_group_failed_;
   }
   if (is_news) {
-    group_->fail_all(
+    group_->control().fail_all(
         Error(failure->code(), fmt::format("rank {} could not do {}: {}", group_->rank(),
                                            describe(round), failure->what())));
   }
