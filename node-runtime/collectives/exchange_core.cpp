@@ -46,6 +46,9 @@ void ExchangeCore::use(p2p::ChannelId channel) {
   messages_.quiet = [this](std::int64_t round, const std::string& step) {
     group_->control().quiet_round(number_, round, describe(round), step);
   };
+  messages_.stuck = [this](std::int64_t round, const std::string& step) {
+    group_->control().stuck_round(number_, round, describe(round), step);
+  };
 }
 
 std::string ExchangeCore::describe(std::int64_t round) const {
@@ -105,7 +108,15 @@ std::shared_ptr<Operation> ExchangeCore::begin(Stream* stream) {
   }
   std::shared_ptr<Operation> begun = take_round(std::move(gate));
   begun->begin();
+  if (stream != nullptr) watch(*stream, begun);
   return begun;
+}
+
+/// Where a thread moves messages: otherwise who begins a round waits for it some day.
+void ExchangeCore::watch(const Stream& stream, const std::shared_ptr<Operation>& operation) const {
+  const auto messages = group_->user_messages();
+  if (messages->is_driven()) return;
+  WaitingStreams::watch(stream, operation, group_->options().patience, *messages);
 }
 
 void ExchangeCore::arrived(const std::shared_ptr<Operation>& operation, Stream& stream) {
@@ -113,7 +124,7 @@ void ExchangeCore::arrived(const std::shared_ptr<Operation>& operation, Stream& 
   const auto messages = group_->user_messages();
   if (messages->is_driven() || operation->is_over()) return wait_for(*operation);
   streams_.stop(operation->number(), stream, lane, *messages);
-  if (!operation->is_over()) return;
+  if (!operation->is_over()) return watch(stream, operation);
   // It has ended meanwhile, perhaps before the stream was among those that wait.
   try {
     wait_for(*operation);

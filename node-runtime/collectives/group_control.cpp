@@ -8,6 +8,7 @@ namespace heddle::collectives {
 namespace {
 
 constexpr std::chrono::milliseconds misfit_patience{1000};
+constexpr std::chrono::seconds answers_within{1};
 
 /// The first operation that ends with `why`, which operation `number` has found. Who lacks a node's
 /// messages, or has waited in vain, cannot tell which ones of the others would end.
@@ -157,57 +158,103 @@ Error GroupControl::what_it_was(std::int64_t number) {
 
 // ---- what others wait for --------------------------------------------------------------------
 
-void GroupControl::quiet(std::int64_t number, const std::string& step) {
-  const std::string call = log_->describe(number);
-  std::optional<Rank> misfit_peer;
+bool GroupControl::fail_by_known_misfit(std::int64_t number) {
+  std::optional<Rank> peer;
   {
     const std::scoped_lock lock(mutex_);
-    if (const auto found = misfits_.find(number); found != misfits_.end()) {
-      misfit_peer = found->second;
-    }
+    const auto found = misfits_.find(number);
+    if (found == misfits_.end()) return false;
+    peer = found->second;
   }
-  if (misfit_peer) {
-    return fail_all(
-        number,
-        Error(ErrorCode::usage,
-              fmt::format("operation {} of the group: rank {} calls {}, but what rank {} has sent "
-                          "is of another call; all ranks must make the same calls in the same "
-                          "order, with elements that fit",
-                          number, rank(), call, misfit_peer->value())));
-  }
-  fail_with_states(0, number,
-                   fmt::format("operation {} of the group, {}; there may be ranks that do not call "
-                               "it",
-                               number, call),
-                   step);
+  fail_all(number,
+           Error(ErrorCode::usage,
+                 fmt::format("operation {} of the group: rank {} calls {}, but what rank {} has "
+                             "sent is of another call; all ranks must make the same calls in the "
+                             "same order, with elements that fit",
+                             number, rank(), log_->describe(number), peer->value())));
+  return true;
+}
+
+std::string GroupControl::describe_quiet(std::int64_t number) const {
+  return fmt::format("operation {} of the group, {}; there may be ranks that do not call it",
+                     number, log_->describe(number));
+}
+
+void GroupControl::quiet(std::int64_t number, const std::string& step) {
+  if (fail_by_known_misfit(number)) return;
+  fail_with_states(operation_subject(number), describe_quiet(number), step);
+}
+
+void GroupControl::stuck(std::int64_t number, const std::string& step) {
+  if (fail_by_known_misfit(number)) return;
+  ask_or_fail(operation_subject(number), describe_quiet(number), step);
 }
 
 void GroupControl::quiet_round(std::int32_t rounds, std::int64_t round, const std::string& what,
                                const std::string& step) {
-  fail_with_states(rounds, round,
+  fail_with_states({rounds, round},
                    fmt::format("{}; there may be ranks that have not begun it", what), step);
 }
 
-void GroupControl::fail_with_states(std::int32_t rounds, std::int64_t number,
-                                    const std::string& what, const std::string& step) {
-  constexpr std::chrono::seconds answers_within{1};
+void GroupControl::stuck_round(std::int32_t rounds, std::int64_t round, const std::string& what,
+                               const std::string& step) {
+  ask_or_fail({rounds, round}, fmt::format("{}; there may be ranks that have not begun it", what),
+              step);
+}
+
+bool GroupControl::has_failed(const Subject& subject) const {
+  return (subject.first == 0 ? log_->failure_of(subject.second) : log_->failure()).has_value();
+}
+
+void GroupControl::ask_members(const Subject& subject, const std::string& step) {
   {
     const std::scoped_lock lock(mutex_);
-    states_.clear();
-    quiet_steps_[{rounds, number}] = step;
+    inquiries_[subject] = {step, options_.waiting.now(), {}};
   }
-  tell_all(Kind::ask_state, number, "", ErrorCode::usage, rounds);
+  tell_all(Kind::ask_state, subject.second, "", ErrorCode::usage, subject.first);
+}
+
+void GroupControl::fail_with_states(const Subject& subject, const std::string& what,
+                                    const std::string& step) {
+  ask_members(subject, step);
+  {
+    std::unique_lock lock(mutex_);
+    if (has_failed(subject)) return;
+    wait_for_news(lock, answers_within, [&] { return is_answered(inquiries_.at(subject)); });
+  }
+  fail_with_answers(subject, what);
+}
+
+void GroupControl::ask_or_fail(const Subject& subject, const std::string& what,
+                               const std::string& step) {
+  if (has_failed(subject)) return;
+  bool is_asked = false;
+  {
+    const std::scoped_lock lock(mutex_);
+    const auto found = inquiries_.find(subject);
+    is_asked = found != inquiries_.end();
+    if (is_asked && !is_answered(found->second) &&
+        options_.waiting.now() - found->second.since < answers_within) {
+      return;
+    }
+  }
+  if (is_asked) return fail_with_answers(subject, what);
+  // Calls that do not fit together are found before the answers come.
+  if (subject.first == 0) compare_calls(subject.second);
+  ask_members(subject, step);
+}
+
+void GroupControl::fail_with_answers(const Subject& subject, const std::string& what) {
   std::string table = fmt::format("nothing has happened for {:.3g} s in {}",
                                   std::chrono::duration<double>(options_.patience).count(), what);
   {
-    std::unique_lock lock(mutex_);
-    if (rounds == 0 ? log_->failure_of(number) : log_->failure()) return;
-    wait_for_news(lock, answers_within, [&] { return std::cmp_equal(states_.size() + 1, size()); });
-    states_[rank()] = fmt::format("is in it and waits: {}", step);
+    const std::scoped_lock lock(mutex_);
+    Inquiry& inquiry = inquiries_.at(subject);
+    inquiry.states[rank()] = fmt::format("is in it and waits: {}", inquiry.step);
     for (std::int32_t r = 0; r < size(); ++r) {
-      const auto found = states_.find(r);
+      const auto found = inquiry.states.find(r);
       table += fmt::format("\n  rank {} {}", r,
-                           found == states_.end() ? "does not answer" : found->second);
+                           found == inquiry.states.end() ? "does not answer" : found->second);
     }
   }
   fail_all(0, Error(ErrorCode::communication, table));
@@ -223,8 +270,8 @@ void GroupControl::asked_for_state(const Header& header) {
   std::optional<std::string> step;
   {
     const std::scoped_lock lock(mutex_);
-    const auto found = quiet_steps_.find({0, header.number});
-    if (found != quiet_steps_.end()) step = found->second;
+    const auto found = inquiries_.find(operation_subject(header.number));
+    if (found != inquiries_.end()) step = found->second.step;
   }
   if (step) return waits(*step);
   const CallLog::State state = log_->state_of(header.number);
@@ -238,17 +285,19 @@ void GroupControl::asked_for_round(const Header& header) {
   {
     const std::scoped_lock lock(mutex_);
     const auto index = static_cast<std::size_t>(header.rounds) - 1;
-    if (const auto step = quiet_steps_.find({header.rounds, header.number});
-        step != quiet_steps_.end()) {
-      state = fmt::format("is in it and waits: {}", step->second);
+    if (const auto asked = inquiries_.find({header.rounds, header.number});
+        asked != inquiries_.end()) {
+      state = fmt::format("is in it and waits: {}", asked->second.step);
     } else if (index < rounds_.size()) {
       rounds = rounds_[index].lock();
     } else {
       state = "has not made it";
     }
   }
-  const auto answer = [self = shared_from_this(), to = Rank{header.rank}, number = header.number](
-                          const std::string& found) { self->tell(to, Kind::state, number, found); };
+  const auto answer = [self = shared_from_this(), header](const std::string& found) {
+    self->tell(Rank{header.rank}, Kind::state, header.number, found, ErrorCode::usage,
+               header.rounds);
+  };
   rounds == nullptr ? answer(state) : rounds->ask_state(header.number, answer);
 }
 
@@ -335,7 +384,9 @@ void GroupControl::heard(const Header& header, const std::string& text) {
       return heard_comparison(header, text);
     case Kind::state: {
       const std::scoped_lock lock(mutex_);
-      states_[header.rank] = text;
+      const auto asked = inquiries_.find({header.rounds, header.number});
+      if (asked == inquiries_.end()) return;
+      asked->second.states[header.rank] = text;
       news_.notify_all();
       return;
     }

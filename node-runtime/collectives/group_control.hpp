@@ -44,7 +44,7 @@ class GroupRounds {
 /// A member that finds a call wrong before anything travels refuses it, and says so to all: members
 /// that have not begun that operation throw the same, and the group goes on; if one has, the group
 /// fails. It fails, too, when calls do not fit together, an operation fails, or nothing happens for
-/// `patience` while somebody waits. Other groups go on.
+/// `patience` while a thread or a stream waits. Other groups go on.
 ///
 /// A group fails from an operation on. That one and every later one throw why. Those before end as
 /// if nothing were wrong, also on a member that hears of the failure before it has called them:
@@ -95,6 +95,9 @@ class GroupControl : public std::enable_shared_from_this<GroupControl> {
   /// Nothing has happened for `patience` in operation `number`, which waits for `step`: asks all
   /// members what they do, and makes the group fail.
   void quiet(std::int64_t number, const std::string& step);
+  /// The same by the thread that moves messages, or another one that must not wait: again and again
+  /// while nothing happens, until the others have answered, or not within a second.
+  void stuck(std::int64_t number, const std::string& step);
   /// Operation `number` has failed here, and so does the group.
   void operation_failed(std::int64_t number, const Error& why);
   /// What was wrong with operation `number`, of which misfit() was told: waits until its peer has
@@ -108,6 +111,8 @@ class GroupControl : public std::enable_shared_from_this<GroupControl> {
   [[nodiscard]] std::int32_t add(std::weak_ptr<GroupRounds> rounds);
   /// Nothing has happened for `patience` in a round of `rounds`; `what` names the round.
   void quiet_round(std::int32_t rounds, std::int64_t round, const std::string& what,
+                   const std::string& step);
+  void stuck_round(std::int32_t rounds, std::int64_t round, const std::string& what,
                    const std::string& step);
   /// Makes the group fail on all members, unless it has failed.
   void fail_all(const Error& why);
@@ -148,9 +153,19 @@ class GroupControl : public std::enable_shared_from_this<GroupControl> {
 
   void fail_by_misfit(std::int64_t number, std::pair<std::int32_t, std::string> first,
                       std::pair<std::int32_t, std::string> second);
-  /// With the states of all members.
-  void fail_with_states(std::int32_t rounds, std::int64_t number, const std::string& what,
-                        const std::string& step);
+  /// Whether a message did not fit operation `number`: then the group fails with that.
+  [[nodiscard]] bool fail_by_known_misfit(std::int64_t number);
+  /// What others are asked about: add()'s number, or 0, and the round's or operation's.
+  using Subject = std::pair<std::int32_t, std::int64_t>;
+  [[nodiscard]] static Subject operation_subject(std::int64_t number) { return {0, number}; }
+  [[nodiscard]] std::string describe_quiet(std::int64_t number) const;
+  /// Asks all members what they do, waits for their answers, and fails with them.
+  void fail_with_states(const Subject& subject, const std::string& what, const std::string& step);
+  /// The same by a thread that does not wait: asks, or fails with the answers.
+  void ask_or_fail(const Subject& subject, const std::string& what, const std::string& step);
+  void ask_members(const Subject& subject, const std::string& step);
+  void fail_with_answers(const Subject& subject, const std::string& what);
+  [[nodiscard]] bool has_failed(const Subject& subject) const;
   /// Operations from number `from` on and all rounds, here or on all members.
   void fail(std::int64_t from, const Error& why);
   void fail_all(std::int64_t from, const Error& why);
@@ -164,9 +179,16 @@ class GroupControl : public std::enable_shared_from_this<GroupControl> {
   std::mutex mutex_;
   std::optional<p2p::Request> listening_;
   std::map<std::int64_t, Rank> misfits_;  ///< operations that a message did not fit: from whom
-  std::map<std::int32_t, std::string> states_;  ///< of others, for who asks for them
-  /// What waits for whom, as fail_with_states() was told; by Header::rounds and number.
-  std::map<std::pair<std::int32_t, std::int64_t>, std::string> quiet_steps_;
+  /// What this rank has asked the others about.
+  struct Inquiry {
+    std::string step;  ///< that this rank waits for
+    Waiting::Time since;
+    std::map<std::int32_t, std::string> states;  ///< answers, by rank
+  };
+  [[nodiscard]] bool is_answered(const Inquiry& inquiry) const {
+    return std::cmp_equal(inquiry.states.size() + 1, size());
+  }
+  std::map<Subject, Inquiry> inquiries_;
   std::vector<std::weak_ptr<GroupRounds>> rounds_;  ///< by number - 1
   std::condition_variable news_;                    ///< a state has come, or the failure
 };

@@ -77,6 +77,9 @@ GroupCore::GroupCore(std::weak_ptr<UserMessages> messages, Options options)
   own_.quiet = [this](std::int64_t number, const std::string& step) {
     control_->quiet(number, step);
   };
+  own_.stuck = [this](std::int64_t number, const std::string& step) {
+    control_->stuck(number, step);
+  };
   own_.compare = [this](std::int64_t number) { control_->compare_calls(number); };
   own_.patience = options_.patience;
   own_.waiting = options_.waiting;
@@ -145,8 +148,15 @@ GroupCore::Begun GroupCore::begin(Call call, Stream* stream) {
   }
   note_traced(call, begun, stream != nullptr, start_ns);
   begun.operation->begin();
-  // Where no thread moves messages the caller does, until its stream can go on.
-  if (stream != nullptr && user_messages()->is_driven()) begun.operation->wait();
+  if (stream != nullptr) {
+    const auto messages = user_messages();
+    // Where no thread moves messages the caller does, until its stream can go on.
+    if (messages->is_driven()) {
+      begun.operation->wait();
+    } else {
+      WaitingStreams::watch(*stream, begun.operation, options_.patience, *messages);
+    }
+  }
   if (options_.explanations != nullptr) {
     begun.explain = [explanations = options_.explanations, call = std::move(call),
                      choice = begun.choice, operation = begun.operation](double seconds) {

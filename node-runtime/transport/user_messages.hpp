@@ -17,6 +17,7 @@
 #include "node-runtime/transport/arena.hpp"
 #include "node-runtime/transport/device_scratch.hpp"
 #include "node-runtime/transport/p2p/endpoint.hpp"
+#include "node-runtime/transport/stream_watch.hpp"
 #include "node-runtime/transport/stream_words.hpp"
 
 namespace heddle {
@@ -116,6 +117,8 @@ class UserMessages {
   [[nodiscard]] bool takes_device_memory() const { return options_.takes_device_memory; }
   [[nodiscard]] DeviceScratch& scratch() { return scratch_; }
   [[nodiscard]] StreamWords& stream_words() { return stream_words_; }
+  /// Where a thread moves messages, it looks.
+  [[nodiscard]] StreamWatch& stream_watch() { return stream_watch_; }
 
   [[nodiscard]] std::byte* allocate(std::int32_t device, std::size_t bytes);
   void free(std::int32_t device, const std::byte* address);
@@ -163,6 +166,7 @@ class UserMessages {
   const std::vector<Device*> devices_;
   DeviceScratch scratch_;
   StreamWords stream_words_;
+  StreamWatch stream_watch_;
   std::vector<std::unique_ptr<DevicePart>> parts_;  ///< by device; null: no memory is reserved
   mutable std::mutex mutex_;
   std::map<std::int64_t, std::optional<p2p::Request>> requests_;  ///< under way; none: beginning
