@@ -337,4 +337,27 @@ void GroupCore::set_up_board() {
       devices_);
 }
 
+std::string GroupCore::describe_memory() const {
+  std::string text = fmt::format("memory of a group of {} ranks on rank {}\n", size(), rank());
+  if (board_ != nullptr) {
+    text += fmt::format("  board     {} bytes of one host, shared by all ranks: small operations\n",
+                        HostBoard::bytes_for(size()));
+  } else {
+    text += "  board     none: small operations go by messages\n";
+  }
+  const HostMemoryInUse& host = devices_.host_memory();
+  text += fmt::format(
+      "  host      {} bytes now, {} at most so far: slots of fragments and packed elements of the "
+      "operations under way, of which there are at most {}\n",
+      host.bytes(), host.bytes_max(), CallLog::under_way_max);
+  const auto messages = user_messages();
+  for (std::int32_t lane = 0; lane < messages->devices(); ++lane) {
+    text += fmt::format(
+        "  device {}  {} bytes: the same on a device; kept for the next operations until the group "
+        "has gone\n",
+        lane, devices_.scratch_bytes(p2p::LaneId{lane}));
+  }
+  return text;
+}
+
 }  // namespace heddle::collectives

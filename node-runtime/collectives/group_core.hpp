@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/error.hpp"
@@ -104,6 +105,8 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   /// Where all members are on one host and may map each other's memory, on all of them: from now on
   /// run() has a board. Collective, before other calls.
   void set_up_board();
+  /// As Group::describe_memory().
+  [[nodiscard]] std::string describe_memory() const;
 
  private:
   GroupCore(std::weak_ptr<UserMessages> messages, Options options);

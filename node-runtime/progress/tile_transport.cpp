@@ -225,6 +225,7 @@ bool TileTransport::progress() {
   if (serve_waiting()) progressed |= endpoint_.progress();
   if (failure_) throw Error(*failure_);
   user_messages_->stream_watch().look();
+  user_messages_->free_left_scratch();
   return progressed;
 }
 
