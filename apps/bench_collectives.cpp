@@ -13,6 +13,7 @@
 #include "apps/collective_calls.hpp"
 #include "apps/collective_cases.hpp"
 #include "apps/collective_elements.hpp"
+#include "apps/collective_limit.hpp"
 #include "apps/collective_memory.hpp"
 #include "apps/collective_table.hpp"
 #include "apps/command.hpp"
@@ -42,12 +43,12 @@ class CollectivesBench {
  public:
   CollectivesBench(const BenchCollectivesOptions& options, const Config& config,
                    const Communicator& all)
-      : options_(options), config_(config), all_(all) {
+      : options_(options), config_(config), all_(all), kind_(block_kind(options.datatype)) {
     for (CollectiveCase& what :
          collective_cases(options.operations, options.bytes_min, options.bytes_max)) {
       MeasuredCollective one(std::move(what));
       one.count = one.bytes / 8;
-      if (options.triangles && one.bytes > 0) one.bytes = 8 * shape_of(one).doubles();
+      if (one.bytes > 0) one.bytes = 8 * shape_of(one).doubles();
       cases_.push_back(std::move(one));
     }
     const std::int64_t largest = options.bytes_max / 8 * 2 + 64;
@@ -58,8 +59,9 @@ class CollectivesBench {
 
   /// All cases by turns with MPI's. `neighbours`: of the nodes that see the same GPUs.
   std::vector<MeasuredCollective> run(const GpuNeighbours& neighbours) {
+    if (!options_.only.empty()) keep_wanted();
     for (std::int32_t turn = 0; turn < options_.repetitions; ++turn) {
-      if (!options_.triangles) measure_mpi(neighbours);
+      if (kind_ == BlockKind::contiguous) measure_mpi(neighbours);
       Node node(config_, MPI_COMM_WORLD);
       measure_heddle(node);
       node.stop();
@@ -82,7 +84,7 @@ class CollectivesBench {
     return options_.place == "device" || (options_.place == "mixed" && rank() % 2 == 1);
   }
   [[nodiscard]] BlockShape shape_of(const MeasuredCollective& one) const {
-    return {one.count, options_.triangles};
+    return {one.count, kind_};
   }
 
   /// Times `call` behind `meet`, in microseconds for each call, the slowest rank's, from the last
@@ -118,27 +120,78 @@ class CollectivesBench {
 
   [[nodiscard]] std::vector<double> time_heddle(const Setting& with,
                                                 const CollectiveCall& call) const {
-    return time([&] { run_collective(with.group, call, with.stream); },
-                [&] { with.group.barrier(); },
-                [&](std::vector<double>& all) {
-                  with.group.all_reduce(
-                      {all.data(), static_cast<std::int64_t>(all.size()), Scalar::float64},
-                      ReduceOperation::maximum());
-                });
+    return time_with(with, [&] { run_collective(with.group, call, with.stream); });
   }
 
-  void measure_heddle(Node& node) {
+  template <class Work>
+  [[nodiscard]] std::vector<double> time_with(const Setting& with, const Work& work) const {
+    return time(
+        work, [&] { with.group.barrier(); },
+        [&](std::vector<double>& all) {
+          with.group.all_reduce(
+              {all.data(), static_cast<std::int64_t>(all.size()), Scalar::float64},
+              ReduceOperation::maximum());
+        });
+  }
+
+  /// Calls `work(setting)` with the memory that operations work on.
+  template <class Work>
+  void with_setting(Node& node, const Work& work) {
     const Group group = node.group();
     Device* const device = is_on_device() ? &node.device(0) : nullptr;
     CollectiveMemory input(input_, device);
     CollectiveMemory output(output_, device);
     const std::unique_ptr<Stream> stream =
         options_.on_stream ? node.device(0).create_stream() : nullptr;
-    const Setting setting{group, input, output, stream.get()};
-    for (MeasuredCollective& one : cases_) measure(one, setting);
+    work(Setting{group, input, output, stream.get()});
     for (const CollectiveMemory* const memory : {&input, &output}) {
       if (memory->is_on_device()) group.release(memory->address());
     }
+  }
+
+  void measure_heddle(Node& node) {
+    with_setting(node, [&](const Setting& with) {
+      for (MeasuredCollective& one : cases_) measure(one, with);
+      measure_limit(node, with);
+    });
+  }
+
+  /// Of the same bytes; behind the operations, as the copies overwrite what these have brought.
+  void measure_limit(Node& node, const Setting& with) {
+    const auto& local = all_.local_processes();
+    const bool is_one_host = std::ranges::none_of(local, [](auto process) { return process == 0; });
+    {
+      CopyLimit limit(with.group, with.input, with.output,
+                      is_on_device() ? &node.device(0) : nullptr, is_one_host);
+      if (!limit.why_not().empty()) return;
+      for (MeasuredCollective& one : cases_) {
+        const auto bytes = static_cast<std::int64_t>(bus_bytes(one, size()));
+        if (bytes == 0 || bytes > limit.bytes_max()) continue;
+        one.limit_us.push_back(median(time_with(with, [&] { limit.copy(bytes); })));
+      }
+    }
+    with.group.barrier();  // nobody copies from, or maps, memory that is released next
+  }
+
+  /// Drops the cases whose operation and way do not contain what is wanted.
+  void keep_wanted() {
+    Node node(config_, MPI_COMM_WORLD);
+    std::vector<std::string> names;
+    with_setting(node, [&](const Setting& with) {
+      std::erase_if(cases_, [&](const MeasuredCollective& one) {
+        const Collective begun = begin_collective(with.group, call_of(one, with));
+        begun.wait();
+        const std::string name = fmt::format("{} {}", one.operation, begun.report().algorithm);
+        const bool is_unwanted = name.find(options_.only) == std::string::npos;
+        if (is_unwanted && std::ranges::find(names, name) == names.end()) names.push_back(name);
+        return is_unwanted;
+      });
+    });
+    node.stop();
+    if (!cases_.empty()) return;
+    throw Error(ErrorCode::usage,
+                fmt::format("--only '{}': no row's operation and way contain it; there are: {}",
+                            options_.only, fmt::join(names, ", ")));
   }
 
   void measure(MeasuredCollective& one, const Setting& with) {
@@ -239,21 +292,40 @@ class CollectivesBench {
   const BenchCollectivesOptions& options_;
   const Config& config_;
   const Communicator& all_;
+  const BlockKind kind_;
   std::vector<MeasuredCollective> cases_;
   std::vector<double> input_;  ///< for the largest case
   std::vector<double> output_;
 };
 
+/// Throws Error(usage) on all nodes where another number of them than is asked for has the memory
+/// of one device. `own`: this node's device; null: none. Collective.
+void check_ranks_per_device(const BenchCollectivesOptions& options, const Device* own,
+                            const Communicator& communicator) {
+  const std::uint64_t name =
+      own == nullptr ? 0 : std::hash<std::string>{}(to_string(own->info().uuid));
+  const std::vector<std::uint64_t> names = communicator.all_gather(name);
+  for (std::size_t node = 0; node < names.size(); ++node) {
+    const auto sharers = std::ranges::count(names, names[node]);
+    if (sharers == options.ranks_per_device) continue;
+    throw Error(ErrorCode::usage,
+                fmt::format("--ranks-per-device {}: the device of node {} is that of {} nodes in "
+                            "all; start as many nodes as devices times {}",
+                            options.ranks_per_device, node, sharers, options.ranks_per_device));
+  }
+}
+
 /// Throws Error(usage) on all nodes where one has no device and should.
 void check_devices(const BenchCollectivesOptions& options, const Config& config,
                    const GpuNeighbours& neighbours, const Communicator& communicator) {
   if (!needs_devices(options)) return;
+  DeviceSet devices;
   communicator.throw_together(trouble_of([&] {
     DeviceOptions wanted = wanted_devices(config.runtime.devices);
     wanted.cuda.nodes = neighbours.nodes;
     wanted.cuda.node = neighbours.node;
     wanted.cuda.memory_bytes = std::uint64_t{64} << 20U;
-    const DeviceSet devices = make_devices(wanted);
+    devices = make_devices(wanted);
     if (!devices.devices.empty()) return;
     const std::string what =
         options.place != "host" ? fmt::format("--place {}", options.place) : "--stream";
@@ -262,6 +334,9 @@ void check_devices(const BenchCollectivesOptions& options, const Config& config,
                             "runtime.devices.backend=emulated gives emulated ones",
                             what, communicator.rank(), devices.why));
   }));
+  if (options.ranks_per_device > 0) {
+    check_ranks_per_device(options, devices.devices.front().get(), communicator);
+  }
 }
 
 std::string heading(const BenchCollectivesOptions& options, int nodes) {
@@ -270,8 +345,11 @@ std::string heading(const BenchCollectivesOptions& options, int nodes) {
                                                          : "host memory";
   std::string text = fmt::format(
       "heddle {}: bench collectives, {} nodes, {}, {}{}\nSlowest rank, medians of {} turns; bytes "
-      "of a rank's block. MPI: its time over heddle's{}.\n",
-      heddle_version(), nodes, memory, options.triangles ? "lower triangles" : "float64",
+      "of a rank's block. MPI: its time over heddle's{}. Limit: the time of copies between the "
+      "same "
+      "places, all at once, over heddle's.\n",
+      heddle_version(), nodes, memory,
+      options.datatype == "contiguous" ? "float64" : fmt::format("float64 as {}", options.datatype),
       options.on_stream ? ", on streams" : "", options.repetitions,
       options.place == "host" ? "" : ", staged by page-locked memory");
   if (options.skew_us > 0) {
@@ -292,6 +370,11 @@ int bench_collectives(const BenchCollectivesOptions& options, Run& run) {
                   "collectives need two nodes: mpiexec.mpich -n 2 heddle bench collectives");
     }
     check_collective_cases(options.operations, options.bytes_min, options.bytes_max);
+    if (options.ranks_per_device > 0 && !needs_devices(options)) {
+      throw Error(
+          ErrorCode::usage,
+          "--ranks-per-device is for memory of devices: --place device or mixed, or --stream");
+    }
     const char* const backend = needs_devices(options) ? "auto" : "none";
     config = Config::from_text(
         fmt::format("runtime: {{cpu_workers: 1, devices: {{backend: {}}}}}", backend), "bench",
@@ -314,7 +397,8 @@ int bench_collectives(const BenchCollectivesOptions& options, Run& run) {
       print(collectives_table(cases, communicator.size(), options.explains));
     }
     if (options.report) {
-      write_collectives(cases, communicator.size(), options.place, options.on_stream,
+      write_collectives(cases,
+                        {communicator.size(), options.place, options.datatype, options.on_stream},
                         *options.report, run);
     }
     if (!all_right) print_error("some elements were not what they should be");

@@ -29,10 +29,12 @@ struct BenchCollectivesOptions {
   std::string algorithm;  ///< empty: as configured
   std::string order;      ///< of reductions: ranks, places; empty: as configured
   std::int64_t fragment_bytes = 0;
-  std::string place = "host";  ///< of the memory: "device", "mixed" (odd ranks on devices)
-  bool on_stream = false;      ///< operations of a stream of the device, which is waited for
-  std::int64_t skew_us = 0;    ///< that the last rank begins behind the first
-  bool triangles = false;  ///< lower triangles of square matrices instead of contiguous elements
+  std::string place = "host";         ///< of the memory: "device", "mixed" (odd ranks on devices)
+  std::int32_t ranks_per_device = 0;  ///< that there have to be; 0: as many as there are
+  bool on_stream = false;             ///< operations of a stream of the device, which is waited for
+  std::int64_t skew_us = 0;           ///< that the last rank begins behind the first
+  std::string datatype = "contiguous";  ///< of a block: one of block_kind_names
+  std::string only;                     ///< rows whose operation and way contain it; empty: all
   bool explains = false;
   std::int32_t repetitions = 3;  ///< turns of heddle and MPI
   double seconds = 0.05;         ///< of one operation, size and turn

@@ -47,7 +47,7 @@ std::optional<BytesRange> bytes_range(const std::string& text) {
   return BytesRange{static_cast<std::int64_t>(*min), static_cast<std::int64_t>(*max)};
 }
 
-double bus_gb_per_second(const CollectiveCase& one, double us, int ranks) {
+double bus_bytes(const CollectiveCase& one, int ranks) {
   const double n = ranks;
   double factor = 1;
   auto all = static_cast<double>(one.bytes);
@@ -58,7 +58,11 @@ double bus_gb_per_second(const CollectiveCase& one, double us, int ranks) {
     factor = (n - 1) / n;
     all *= n;
   }
-  return factor * all / us / 1e3;
+  return factor * all;
+}
+
+double bus_gb_per_second(const CollectiveCase& one, double us, int ranks) {
+  return bus_bytes(one, ranks) / us / 1e3;
 }
 
 }  // namespace heddle

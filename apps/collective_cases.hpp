@@ -37,7 +37,9 @@ struct BytesRange {
 /// below 8 B or above 1 GiB.
 [[nodiscard]] std::optional<BytesRange> bytes_range(const std::string& text);
 
-/// Bytes that pass each link at least, over the time: the usual factors.
+/// Bytes that pass each link at least: the usual factors.
+[[nodiscard]] double bus_bytes(const CollectiveCase& one, int ranks);
+/// The same over the time.
 [[nodiscard]] double bus_gb_per_second(const CollectiveCase& one, double us, int ranks);
 
 }  // namespace heddle

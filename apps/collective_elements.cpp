@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 namespace heddle {
 namespace {
@@ -26,29 +27,69 @@ std::size_t BlockLayout::at(std::int64_t i) const {
                                   places[static_cast<std::size_t>(i % doubles())]);
 }
 
+BlockKind block_kind(std::string_view name) {
+  const auto* const found = std::ranges::find(block_kind_names, name);
+  return static_cast<BlockKind>(found - std::begin(block_kind_names));
+}
+
 std::int64_t BlockShape::order() const {
-  return std::max<std::int64_t>(
-      1, static_cast<std::int64_t>(std::sqrt(2 * static_cast<double>(count))));
+  const auto doubles = static_cast<double>(kind == BlockKind::triangle ? 2 * count : count);
+  return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::sqrt(doubles)));
 }
 
 std::int64_t BlockShape::doubles() const {
-  return is_triangle ? order() * (order() + 1) / 2 : count;
+  switch (kind) {
+    case BlockKind::triangle:
+      return order() * (order() + 1) / 2;
+    case BlockKind::submatrix:
+      return order() * order();
+    case BlockKind::contiguous:
+    case BlockKind::gaps:
+      break;
+  }
+  return count;
 }
 
 BlockLayout BlockShape::layout() const {
-  const std::int64_t rows = is_triangle ? order() : count;
-  const std::int64_t columns = is_triangle ? rows : 1;
-  BlockLayout layout{{}, rows * columns};
-  for (std::int64_t c = 0; c < columns; ++c) {
-    for (std::int64_t r = c; r < rows; ++r) layout.places.push_back(c * rows + r);
+  BlockLayout layout;
+  const std::int64_t n = order();
+  switch (kind) {
+    case BlockKind::triangle:
+      for (std::int64_t c = 0; c < n; ++c) {
+        for (std::int64_t r = c; r < n; ++r) layout.places.push_back(c * n + r);
+      }
+      layout.extent = n * n;
+      break;
+    case BlockKind::submatrix:
+      for (std::int64_t c = 0; c < n; ++c) {
+        for (std::int64_t r = 0; r < n; ++r) layout.places.push_back(c * 2 * n + r);
+      }
+      layout.extent = 2 * n * (n - 1) + n;
+      break;
+    case BlockKind::contiguous:
+    case BlockKind::gaps: {
+      const std::int64_t stride = kind == BlockKind::gaps ? 2 : 1;
+      for (std::int64_t i = 0; i < count; ++i) layout.places.push_back(stride * i);
+      layout.extent = stride * (count - 1) + 1;
+      break;
+    }
   }
   return layout;
 }
 
 Datatype BlockShape::type() const {
-  if (!is_triangle) return Scalar::float64;
   const std::int64_t n = order();
-  return Datatype::triangle({.rows = n, .columns = n, .leading = n}, Scalar::float64);
+  switch (kind) {
+    case BlockKind::triangle:
+      return Datatype::triangle({.rows = n, .columns = n, .leading = n}, Scalar::float64);
+    case BlockKind::submatrix:
+      return Datatype::vector(n, n, 2 * n, Scalar::float64);
+    case BlockKind::gaps:
+      return Datatype::vector(count, 1, 2, Scalar::float64);
+    case BlockKind::contiguous:
+      break;
+  }
+  return Scalar::float64;
 }
 
 std::int64_t CollectiveElements::in_blocks() const {

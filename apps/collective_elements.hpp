@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "node-runtime/transport/datatype/datatype.hpp"
@@ -20,19 +22,36 @@ struct BlockLayout {
   [[nodiscard]] std::size_t at(std::int64_t i) const;
 };
 
-/// Contiguous doubles, or a lower triangle with about as many.
+/// How the doubles of a block lie.
+enum class BlockKind : std::uint8_t {
+  contiguous,
+  triangle,   ///< the lower one of a square matrix
+  submatrix,  ///< square, of a matrix with twice as many rows
+  gaps,       ///< every other double
+};
+inline constexpr std::string_view block_kind_names[] = {"contiguous", "triangle", "submatrix",
+                                                        "gaps"};
+
+[[nodiscard]] inline std::string_view name_of(BlockKind kind) {
+  return block_kind_names[static_cast<std::size_t>(kind)];
+}
+
+/// `name`: of block_kind_names.
+[[nodiscard]] BlockKind block_kind(std::string_view name);
+
+/// About `count` doubles in that form, in the memory of 2 * count at most.
 struct BlockShape {
   std::int64_t count = 0;
-  bool is_triangle = false;
+  BlockKind kind = BlockKind::contiguous;
 
-  /// Rows and columns of the triangle.
+  /// Rows and columns of a triangle or sub-matrix.
   [[nodiscard]] std::int64_t order() const;
   /// Doubles of a block.
   [[nodiscard]] std::int64_t doubles() const;
   [[nodiscard]] BlockLayout layout() const;
   /// A block is `elements()` of type().
   [[nodiscard]] Datatype type() const;
-  [[nodiscard]] std::int64_t elements() const { return is_triangle ? 1 : count; }
+  [[nodiscard]] std::int64_t elements() const { return kind == BlockKind::contiguous ? count : 1; }
 };
 
 /// The memory of one rank in an operation of collective_names, with rank 0 as the root and sums.

@@ -13,10 +13,15 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::string_view row_form = "{:<15} {:>10} {:>10} {:>10} {:>8} {:>10} {:>10} {:>7}  {}\n";
+constexpr std::string_view row_form =
+    "{:<15} {:>10} {:>10} {:>10} {:>8} {:>10} {:>10} {:>7} {:>7}  {}\n";
 
 std::string median_or_dash(const std::vector<double>& us) {
   return us.empty() ? "-" : fmt::format("{:.2f}", median(us));
+}
+
+std::string ratio_or_dash(const std::vector<double>& other_us, double us) {
+  return other_us.empty() ? "-" : fmt::format("{:.2f}", median(other_us) / us);
 }
 
 json median_or_null(const std::vector<double>& us) {
@@ -39,25 +44,23 @@ std::string explanation(const MeasuredCollective& one) {
 std::string collectives_table(const std::vector<MeasuredCollective>& cases, int ranks,
                               bool explains) {
   std::string out = fmt::format(fmt::runtime(row_form), "operation", "bytes", "us", "p99", "GB/s",
-                                "in place", "MPI us", "MPI", "");
+                                "in place", "MPI us", "MPI", "limit", "");
   for (const MeasuredCollective& one : cases) {
     const double us = median(one.heddle_us);
-    const bool has_mpi = !one.mpi_us.empty();
-    out +=
-        fmt::format(fmt::runtime(row_form), one.operation, one.bytes, fmt::format("{:.2f}", us),
-                    median_or_dash(one.heddle_p99_us),
-                    one.bytes > 0 ? fmt::format("{:.2f}", bus_gb_per_second(one, us, ranks)) : "-",
-                    median_or_dash(one.in_place_us), median_or_dash(one.mpi_us),
-                    has_mpi ? fmt::format("{:.2f}", median(one.mpi_us) / us) : "-",
-                    one.is_right ? "" : "WRONG");
+    out += fmt::format(
+        fmt::runtime(row_form), one.operation, one.bytes, fmt::format("{:.2f}", us),
+        median_or_dash(one.heddle_p99_us),
+        one.bytes > 0 ? fmt::format("{:.2f}", bus_gb_per_second(one, us, ranks)) : "-",
+        median_or_dash(one.in_place_us), median_or_dash(one.mpi_us), ratio_or_dash(one.mpi_us, us),
+        ratio_or_dash(one.limit_us, us), one.is_right ? "" : "WRONG");
     if (explains) out += explanation(one);
   }
   return out;
 }
 
-void write_collectives(const std::vector<MeasuredCollective>& cases, int ranks,
-                       const std::string& place, bool is_on_stream, const std::string& path,
-                       Run& run) {
+void write_collectives(const std::vector<MeasuredCollective>& cases,
+                       const CollectivesSetting& setting, const std::string& path, Run& run) {
+  const int ranks = setting.ranks;
   json list = json::array();
   for (const MeasuredCollective& one : cases) {
     const double us = median(one.heddle_us);
@@ -69,11 +72,13 @@ void write_collectives(const std::vector<MeasuredCollective>& cases, int ranks,
                     {"in_place_microseconds", median_or_null(one.in_place_us)},
                     {"gb_per_second", bus_gb_per_second(one, us, ranks)},
                     {"mpi_microseconds", median_or_null(one.mpi_us)},
+                    {"limit_microseconds", median_or_null(one.limit_us)},
                     {"valid", one.is_right}});
   }
   const json all{{"version", heddle_version()},
-                 {"place", place},
-                 {"calls", is_on_stream ? "stream" : "blocking"},
+                 {"place", setting.place},
+                 {"datatype", setting.datatype},
+                 {"calls", setting.is_on_stream ? "stream" : "blocking"},
                  {"collectives", std::move(list)}};
   run.results().add_text(path, json_text(all));
   run.results().commit();

@@ -18,6 +18,7 @@ struct MeasuredCollective : CollectiveCase {
   std::vector<double> heddle_p99_us;
   std::vector<double> in_place_us;  ///< empty: there is no such form
   std::vector<double> mpi_us;
+  std::vector<double> limit_us;  ///< of bus_bytes() by CopyLimit; empty: there is none
   std::string algorithm;
   double predicted_us = 0;
   std::vector<std::string> others;
@@ -29,9 +30,16 @@ struct MeasuredCollective : CollectiveCase {
 [[nodiscard]] std::string collectives_table(const std::vector<MeasuredCollective>& cases, int ranks,
                                             bool explains);
 
-/// As the file `path`. `place`: of the memory.
-void write_collectives(const std::vector<MeasuredCollective>& cases, int ranks,
-                       const std::string& place, bool is_on_stream, const std::string& path,
-                       Run& run);
+/// What all rows of a report have in common.
+struct CollectivesSetting {
+  int ranks = 0;
+  std::string place;     ///< of the memory
+  std::string datatype;  ///< of block_kind_names
+  bool is_on_stream = false;
+};
+
+/// As the file `path`.
+void write_collectives(const std::vector<MeasuredCollective>& cases,
+                       const CollectivesSetting& setting, const std::string& path, Run& run);
 
 }  // namespace heddle

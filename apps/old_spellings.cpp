@@ -15,11 +15,12 @@ struct OldOption {
   std::string_view old_name;
   std::string_view name;
 };
-constexpr std::array<OldOption, 4> old_options{{
+constexpr std::array<OldOption, 5> old_options{{
     {"generate", "--matrix", "--output"},
     {"generate", "--rhs", "--rhs-columns"},
     {"generate", "--right-hand-sides", "--rhs-output"},
     {"bench", "--repetitions", "--repeat"},
+    {"bench", "--triangles", "--datatype=triangle"},
 }};
 
 void add_note(CommandLine& line, std::string_view old_name, std::string_view name) {

@@ -9,6 +9,7 @@
 #include "apps/bench_p2p.hpp"
 #include "apps/bench_virtual.hpp"
 #include "apps/collective_cases.hpp"
+#include "apps/collective_elements.hpp"
 #include "apps/command_line.hpp"
 #include "apps/doctor.hpp"
 #include "apps/option_checks.hpp"
@@ -71,8 +72,9 @@ void add_simulated_nodes(CLI::App& command, SimulatedNodes& o) {
           .add_option("--machine", o.machine,
                       "simulate a machine, as psg.yaml in config/machines, without MPI")
           ->type_name("MACHINE.yaml");
-  for (const char* const of_this_machine : {"--set", "--triangles", "--repeat", "--seconds",
-                                            "--place", "--stream", "--blocking", "--skew"}) {
+  for (const char* const of_this_machine :
+       {"--set", "--datatype", "--only", "--repeat", "--seconds", "--place", "--stream",
+        "--blocking", "--skew"}) {
     machine->excludes(command.get_option(of_this_machine));
   }
   command.add_option("--nodes", o.nodes, "simulated nodes, up to 10,000; several: 8,16,32 [all]")
@@ -137,12 +139,21 @@ void add_bench_collectives(CLI::App& bench, BenchCollectivesOptions& o, Work& wo
                    "of the memory: host, device (the node's first), or mixed: odd nodes on devices")
       ->check(CLI::IsMember({"host", "device", "mixed"}))
       ->capture_default_str();
+  command
+      ->add_option("--ranks-per-device", o.ranks_per_device,
+                   "nodes that share a device, or the figures are refused")
+      ->check(option_checks::whole(1, 1024));
   command->add_flag("--stream,!--blocking", o.on_stream,
                     "operations of a stream of the device, which is waited for; or blocking ones");
   command
       ->add_option("--skew", o.skew_us, "microseconds that the last node begins behind the first")
       ->check(option_checks::whole(0, 1'000'000));
-  command->add_flag("--triangles", o.triangles, "lower triangles instead of contiguous elements");
+  command->add_option("--datatype", o.datatype, "how a block's doubles lie")
+      ->check(CLI::IsMember(
+          std::vector<std::string>(std::begin(block_kind_names), std::end(block_kind_names))))
+      ->capture_default_str();
+  command->add_option("--only", o.only,
+                      "only rows whose operation and way contain this text: binomial, all_");
   command->add_flag("--explain", o.explains, "print what was chosen, and what else could be");
   command->add_option("--repeat", o.repetitions, "turns of heddle and MPI, 1 to 100")
       ->check(option_checks::whole(1, 100))

@@ -65,9 +65,15 @@ RecordedConfiguration::RecordedConfiguration(const replay::RunTrace& run)
     : source_(run.source), about_(json::parse(run.about)), given_(json::parse(run.configuration)) {
   if (!about_.is_object()) {
     const bool has_first = std::ranges::binary_search(run.nodes, NodeId{0});
-    refuse(run, has_first ? "node 0 has written nothing of it; only what heddle solve has recorded "
-                            "can be replayed"
-                          : "the trace of node 0, which would, is not there");
+    const std::string why =
+        has_first ? "node 0 has written nothing of it; only what heddle solve has recorded can be "
+                    "replayed"
+                  : "the trace of node 0, which would, is not there";
+    refuse(run, run.collectives.empty()
+                    ? why
+                    : why +
+                          "; operations of groups are simulated by 'heddle bench collectives "
+                          "--machine'");
   }
   if (!about_.contains("resolved")) {
     refuse(run,

@@ -157,8 +157,8 @@ Exchange Group::exchange(std::span<const OutgoingPart> outgoing,
   } catch (const std::exception& error) {
     // The other members have the exchange.
     const Error why = as_error(error);
-    group.fail_all(Error(why.code(), fmt::format("rank {} cannot have what {} needs: {}", rank(),
-                                                 call.describe(), why.what())));
+    group.control().fail_all(Error(why.code(), fmt::format("rank {} cannot have what {} needs: {}",
+                                                           rank(), call.describe(), why.what())));
     throw;
   }
 }

@@ -18,7 +18,7 @@ std::shared_ptr<ExchangeCore> ExchangeCore::make(std::shared_ptr<GroupCore> grou
   std::shared_ptr<ExchangeCore> core(
       new ExchangeCore(std::move(group), std::move(plan), std::move(name)));
   core->use(channel);
-  core->number_ = core->group_->add(core);
+  core->number_ = core->group_->control().add(core);
   return core;
 }
 
@@ -44,7 +44,10 @@ void ExchangeCore::use(p2p::ChannelId channel) {
   };
   messages_.over = [this](std::int64_t round, const Error* failure) { over(round, failure); };
   messages_.quiet = [this](std::int64_t round, const std::string& step) {
-    group_->quiet(number_, round, describe(round), step);
+    group_->control().quiet_round(number_, round, describe(round), step);
+  };
+  messages_.stuck = [this](std::int64_t round, const std::string& step) {
+    group_->control().stuck_round(number_, round, describe(round), step);
   };
 }
 
@@ -81,13 +84,11 @@ std::shared_ptr<Operation> ExchangeCore::take_round(std::optional<Stage> gate) {
     seconds_ = 0;
     if (group_->options().trace != nullptr) traced_since_ns_[round] = now_ns();
   }
-  try {
-    group_->throw_failure();
-  } catch (const Error& why) {
+  if (const auto why = group_->log().failure()) {
     const std::scoped_lock lock(mutex_);
     operation_.reset();
-    failure_ = own_copy(why);
-    throw;
+    failure_ = own_copy(*why);
+    throw Error(*why);
   }
   return made;
 }
@@ -107,7 +108,15 @@ std::shared_ptr<Operation> ExchangeCore::begin(Stream* stream) {
   }
   std::shared_ptr<Operation> begun = take_round(std::move(gate));
   begun->begin();
+  if (stream != nullptr) watch(*stream, begun);
   return begun;
+}
+
+/// Where a thread moves messages: otherwise who begins a round waits for it some day.
+void ExchangeCore::watch(const Stream& stream, const std::shared_ptr<Operation>& operation) const {
+  const auto messages = group_->user_messages();
+  if (messages->is_driven()) return;
+  WaitingStreams::watch(stream, operation, group_->options().patience, *messages);
 }
 
 void ExchangeCore::arrived(const std::shared_ptr<Operation>& operation, Stream& stream) {
@@ -115,7 +124,7 @@ void ExchangeCore::arrived(const std::shared_ptr<Operation>& operation, Stream& 
   const auto messages = group_->user_messages();
   if (messages->is_driven() || operation->is_over()) return wait_for(*operation);
   streams_.stop(operation->number(), stream, lane, *messages);
-  if (!operation->is_over()) return;
+  if (!operation->is_over()) return watch(stream, operation);
   // It has ended meanwhile, perhaps before the stream was among those that wait.
   try {
     wait_for(*operation);
@@ -143,7 +152,7 @@ void ExchangeCore::over(std::int64_t round, const Error* failure) {
     is_news = failure != nullptr && !has_group_failed_;
   }
   if (is_news) {
-    group_->fail_all(
+    group_->control().fail_all(
         Error(failure->code(), fmt::format("rank {} could not do {}: {}", group_->rank(),
                                            describe(round), failure->what())));
   }

@@ -74,6 +74,7 @@ class ExchangeCore final : public GroupRounds, public std::enable_shared_from_th
   void found_over(std::int64_t round);
   [[nodiscard]] std::shared_ptr<Operation> take_round(std::optional<Stage> gate);
   void wait_for(Operation& operation);
+  void watch(const Stream& stream, const std::shared_ptr<Operation>& operation) const;
   [[nodiscard]] p2p::LaneId lane_of(const Stream& stream) const;
   [[nodiscard]] std::string describe(std::int64_t round) const;
 

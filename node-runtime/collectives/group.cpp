@@ -214,6 +214,10 @@ void Group::begin_on(Call call, Stream& stream) const {
   static_cast<void>(core().begin(std::move(call), &stream));
 }
 
+std::string Group::describe_memory() const {
+  return core().describe_memory();
+}
+
 void Group::release(const void* memory) const {
   const auto messages = core().user_messages();
   static_cast<void>(messages->wait(messages->release(memory)));

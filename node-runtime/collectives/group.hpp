@@ -103,6 +103,11 @@ class Group {
   /// of no device of this node.
   void release(const void* memory) const;
 
+  /// What the group holds on this node, in lines: bytes, and what for. Slots and packed elements
+  /// are of the operations under way; memory of devices stays until the group has gone, for the
+  /// next ones.
+  [[nodiscard]] std::string describe_memory() const;
+
   void barrier(const CollectiveOptions& options = {}) const;
   [[nodiscard]] Collective begin_barrier(const CollectiveOptions& options = {}) const;
   void barrier(Stream& stream, const CollectiveOptions& options = {}) const;

@@ -10,8 +10,6 @@
 namespace heddle::collectives {
 namespace {
 
-constexpr std::chrono::milliseconds misfit_patience{1000};
-
 /// `work()`; what is wrong with types, algorithms or memory comes without the call's name.
 template <class Work>
 auto named(const Call& call, const Work& work) {
@@ -47,14 +45,14 @@ std::vector<std::int32_t> members_by_place(const Levels& levels) {
 std::shared_ptr<GroupCore> GroupCore::make(std::weak_ptr<UserMessages> messages, Options options) {
   std::shared_ptr<GroupCore> core(new GroupCore(std::move(messages), std::move(options)));
   if (core->options_.have_devices) core->set_have_devices();
-  if (core->size() > 1) core->listen();
   return core;
 }
 
 GroupCore::GroupCore(std::weak_ptr<UserMessages> messages, Options options)
     : options_(std::move(options)),
       devices_(std::move(messages)),
-      planner_(options_.own, options_.places, options_.rates, &devices_) {
+      planner_(options_.own, options_.places, options_.rates, &devices_),
+      log_(std::make_shared<CallLog>()) {
   if (!options_.waiting.drive && user_messages()->is_driven()) {
     options_.waiting.drive = [weak = std::weak_ptr(user_messages())] {
       if (const auto alive = weak.lock()) alive->drive();
@@ -74,41 +72,30 @@ GroupCore::GroupCore(std::weak_ptr<UserMessages> messages, Options options)
   own_.refer = [this](std::shared_ptr<p2p::Referral> referral, p2p::OnEnd on_end) {
     return user_messages()->refer(std::move(referral), std::move(on_end));
   };
-  own_.misfit = [this](std::int64_t number, Rank peer) { misfit(number, peer); };
+  own_.misfit = [this](std::int64_t number, Rank peer) { control_->misfit(number, peer); };
   own_.over = [this](std::int64_t number, const Error* failure) { over(number, failure); };
-  own_.quiet = [this](std::int64_t number, const std::string& step) { quiet(number, step); };
-  own_.compare = [this](std::int64_t number) { compare_calls(number); };
+  own_.quiet = [this](std::int64_t number, const std::string& step) {
+    control_->quiet(number, step);
+  };
+  own_.stuck = [this](std::int64_t number, const std::string& step) {
+    control_->stuck(number, step);
+  };
+  own_.compare = [this](std::int64_t number) { control_->compare_calls(number); };
   own_.patience = options_.patience;
   own_.waiting = options_.waiting;
+  control_ = GroupControl::make(
+      user_messages(),
+      {options_.nodes, options_.own, options_.channel, options_.patience, options_.waiting}, log_);
   if (options_.is_counted) user_messages()->count_group(1);
 }
 
 /// Nobody has a handle, and no operation is under way.
 GroupCore::~GroupCore() {
   const auto messages = devices_.messages_if_alive();
-  if (messages == nullptr) return;
-  if (options_.is_counted) messages->count_group(-1);
-  if (listening_ && !listening_->done()) listening_->cancel();
+  if (messages != nullptr && options_.is_counted) messages->count_group(-1);
 }
 
 // ---- calls -----------------------------------------------------------------------------------
-
-std::int64_t GroupCore::take_number(const Call& call) {
-  const std::scoped_lock lock(mutex_);
-  if (const Error* const failure = failure_of(next_)) throw own_copy(*failure);
-  // Messages are named by numbers modulo operations_max.
-  if (!under_way_.empty() && next_ - under_way_.begin()->first >= operations_max) {
-    throw Error(ErrorCode::usage,
-                fmt::format("{}: {} operations of the group are under way, as many as may be; wait "
-                            "for number {} first",
-                            call.describe(), under_way_.size(), under_way_.begin()->first));
-  }
-  const std::int64_t number = next_++;
-  under_way_.emplace(number, nullptr);
-  calls_.push_back({number, call.summary()});
-  if (calls_.size() > calls_remembered) calls_.pop_front();
-  return number;
-}
 
 /// Of the device that the stream is of.
 std::optional<p2p::LaneId> GroupCore::lane_for(const Call& call, const Stream* stream) const {
@@ -131,7 +118,7 @@ GroupCore::Begun GroupCore::begin(Call call, Stream* stream) {
   if (call.options.fragment_bytes == 0) {
     call.options.fragment_bytes = options_.defaults.fragment_bytes;
   }
-  const std::int64_t number = take_number(call);
+  const std::int64_t number = log_->take_number(call);
   Begun begun;
   std::uint64_t seal = 0;
   try {
@@ -140,7 +127,7 @@ GroupCore::Begun GroupCore::begin(Call call, Stream* stream) {
     Planner::Planned planned =
         named(call, [&] { return planner_.plan(call, number, stream != nullptr); });
     begun.choice = std::move(planned.choice);
-    seal = planned.task.seal = seal_behind_others(planned.task.seal);
+    seal = planned.task.seal = log_->seal_behind_others(planned.task.seal);
     if (stream != nullptr) {
       std::vector<Stage>& before = planned.task.before;
       before.insert(before.begin(), WaitingStreams::gate(*stream, *lane, *user_messages()));
@@ -151,36 +138,25 @@ GroupCore::Begun GroupCore::begin(Call call, Stream* stream) {
     begun.operation = std::make_shared<Operation>(std::move(planned.task), messages, number);
   } catch (const std::exception& error) {
     streams_.go_on(number, nullptr);
-    refuse(number, as_error(error));
+    control_->refuse(number, as_error(error));
     throw;
   }
-  std::optional<Error> why;
-  {
-    const std::scoped_lock lock(mutex_);
-    const auto refusal = refusals_.extract(number);
-    const Error* const failure = failure_of(number);
-    if (failure != nullptr || !refusal.empty()) {
-      under_way_.erase(number);
-      if (Called* const called = find_call(number)) called->is_refused = true;
-      why = own_copy(failure != nullptr ? *failure : refusal.mapped());
-    } else {
-      under_way_[number] = begun.operation;
-      if (options_.trace != nullptr) {
-        TracedOperation& shown = traced_[number] = traced(call, number, start_ns);
-        shown.algorithm = begun.choice.text();
-        shown.is_on_stream = stream != nullptr;
-      }
-      begins(number, seal);
-    }
-  }
-  if (why) {
+  if (const auto why = log_->begin(number, seal, begun.operation)) {
     // The caller hears it; its stream does nothing that it was not asked for.
     streams_.go_on(number, nullptr);
     throw Error(*why);
   }
+  note_traced(call, begun, stream != nullptr, start_ns);
   begun.operation->begin();
-  // Where no thread moves messages the caller does, until its stream can go on.
-  if (stream != nullptr && user_messages()->is_driven()) begun.operation->wait();
+  if (stream != nullptr) {
+    const auto messages = user_messages();
+    // Where no thread moves messages the caller does, until its stream can go on.
+    if (messages->is_driven()) {
+      begun.operation->wait();
+    } else {
+      WaitingStreams::watch(*stream, begun.operation, options_.patience, *messages);
+    }
+  }
   if (options_.explanations != nullptr) {
     begun.explain = [explanations = options_.explanations, call = std::move(call),
                      choice = begun.choice, operation = begun.operation](double seconds) {
@@ -216,46 +192,30 @@ void GroupCore::run_on_board(const Call& call) {
   // One after the other, in the order of their numbers.
   const std::scoped_lock turn(board_mutex_);
   const std::int64_t start_ns = trace_start();
-  const std::int64_t number = take_number(call);
+  const std::int64_t number = log_->take_number(call);
   try {
     check(call, rank(), size());
     named(call, [&] { board_->check_types(call); });
   } catch (const std::exception& error) {
-    refuse(number, as_error(error));
+    control_->refuse(number, as_error(error));
     throw;
   }
-  const std::uint64_t seal = seal_behind_others(seal_of(call, number));
-  {
-    const std::scoped_lock lock(mutex_);
-    under_way_.erase(number);
-    const auto refusal = refusals_.extract(number);
-    const Error* const failure = failure_of(number);
-    if (failure != nullptr || !refusal.empty()) {
-      if (Called* const called = find_call(number)) called->is_refused = true;
-      throw own_copy(failure != nullptr ? *failure : refusal.mapped());
-    }
-    on_board_ = number;
-    on_board_since_ = options_.waiting.now();
-    compares_after_ = GroupMessages::compares_after;
-    begins(number, seal);
-  }
+  const std::uint64_t seal = log_->seal_behind_others(seal_of(call, number));
+  if (const auto why = log_->begin_at_board(number, seal)) throw Error(*why);
+  at_board_ = number;
+  at_board_since_ = options_.waiting.now();
+  compares_after_ = GroupMessages::compares_after;
   try {
     board_->run(call, seal);
   } catch (const BoardMisfit& other) {
-    misfit(number, other.peer);
-    throw what_it_was(number);
+    control_->misfit(number, other.peer);
+    throw control_->what_it_was(number);
   } catch (const std::exception& error) {
     // The others wait for this member's part, unless they know.
-    const Error why = as_error(error);
-    fail_all(first_to_fail(number, why),
-             Error(why.code(), fmt::format("rank {} could not do operation {} of the group, {}: {}",
-                                           rank(), number, call.describe(), why.what())));
+    control_->operation_failed(number, as_error(error));
     throw;
   }
-  {
-    const std::scoped_lock lock(mutex_);
-    on_board_ = 0;
-  }
+  log_->end_at_board();
   if (options_.trace == nullptr) return;
   TracedOperation shown = traced(call, number, start_ns);
   shown.algorithm = "host board";
@@ -279,45 +239,47 @@ TracedOperation GroupCore::traced(const Call& call, std::int64_t number,
           .start_ns = start_ns};
 }
 
-std::optional<TracedOperation> GroupCore::take_traced(std::int64_t number) {
-  auto found = traced_.extract(number);
-  if (found.empty()) return std::nullopt;
-  const auto operation = under_way_.find(number);
-  if (operation != under_way_.end() && operation->second != nullptr &&
-      !operation->second->way().empty()) {
-    found.mapped().algorithm = operation->second->way();
-  }
-  return std::move(found.mapped());
+/// Before the operation begins: it cannot be over yet.
+void GroupCore::note_traced(const Call& call, const Begun& begun, bool is_on_stream,
+                            std::int64_t start_ns) {
+  if (options_.trace == nullptr) return;
+  const std::int64_t number = begun.operation->number();
+  TracedOperation shown = traced(call, number, start_ns);
+  shown.algorithm = begun.choice.text();
+  shown.is_on_stream = is_on_stream;
+  const std::scoped_lock lock(trace_mutex_);
+  traced_.insert_or_assign(number, std::move(shown));
 }
 
-/// Waits until the peer of a misfit has told all members both calls; if it does not soon, this one
-/// tells what it knows.
-Error GroupCore::what_it_was(std::int64_t number) {
-  {
-    std::unique_lock lock(mutex_);
-    if (wait_for_news(lock, misfit_patience, [&] { return failure_of(number) != nullptr; })) {
-      return own_copy(*failure_);
-    }
-  }
-  quiet(number, "");
-  const std::scoped_lock lock(mutex_);
-  return own_copy(*failure_);
+std::optional<TracedOperation> GroupCore::take_traced(std::int64_t number) {
+  const std::scoped_lock lock(trace_mutex_);
+  auto found = traced_.extract(number);
+  return found.empty() ? std::nullopt : std::optional(std::move(found.mapped()));
 }
+
+void GroupCore::over(std::int64_t number, const Error* failure) {
+  const auto operation = log_->end(number);
+  auto traced = take_traced(number);
+  if (traced && failure == nullptr) {
+    if (operation != nullptr && !operation->way().empty()) traced->algorithm = operation->way();
+    options_.trace->add(*traced);
+  }
+  streams_.go_on(number, failure);
+  if (failure == nullptr || log_->failure_of(number)) return;  // or all know
+  control_->operation_failed(number, *failure);
+}
+
+// ---- board -----------------------------------------------------------------------------------
 
 /// By the thread that waits at the board, now and then: throws when its operation has failed.
 void GroupCore::look_from_board() {
-  {
-    const std::scoped_lock lock(mutex_);
-    if (const Error* const failure = failure_of(on_board_)) throw own_copy(*failure);
-  }
-  const auto waited = options_.waiting.now() - on_board_since_;
+  if (const auto failure = log_->failure_of(at_board_)) throw Error(*failure);
+  const auto waited = options_.waiting.now() - at_board_since_;
   if (waited > compares_after_) {
-    compare_calls(on_board_);
+    control_->compare_calls(at_board_);
     compares_after_ *= 2;
   }
-  if (waited > options_.patience) {
-    quiet(on_board_, "others at the board");
-  }
+  if (waited > options_.patience) control_->quiet(at_board_, "others at the board");
 }
 
 bool GroupCore::is_on_one_host() const {
@@ -373,6 +335,29 @@ void GroupCore::set_up_board() {
       Board::Patience{options_.looks, options_.yields, [this] { look_from_board(); },
                       options_.waiting.drive},
       devices_);
+}
+
+std::string GroupCore::describe_memory() const {
+  std::string text = fmt::format("memory of a group of {} ranks on rank {}\n", size(), rank());
+  if (board_ != nullptr) {
+    text += fmt::format("  board     {} bytes of one host, shared by all ranks: small operations\n",
+                        HostBoard::bytes_for(size()));
+  } else {
+    text += "  board     none: small operations go by messages\n";
+  }
+  const HostMemoryInUse& host = devices_.host_memory();
+  text += fmt::format(
+      "  host      {} bytes now, {} at most so far: slots of fragments and packed elements of the "
+      "operations under way, of which there are at most {}\n",
+      host.bytes(), host.bytes_max(), CallLog::under_way_max);
+  const auto messages = user_messages();
+  for (std::int32_t lane = 0; lane < messages->devices(); ++lane) {
+    text += fmt::format(
+        "  device {}  {} bytes: the same on a device; kept for the next operations until the group "
+        "has gone\n",
+        lane, devices_.scratch_bytes(p2p::LaneId{lane}));
+  }
+  return text;
 }
 
 }  // namespace heddle::collectives

@@ -40,6 +40,19 @@ class KeepingCourier final : public Courier {
 
 }  // namespace
 
+NodeDevices::NodeDevices(std::weak_ptr<UserMessages> messages)
+    : messages_(std::move(messages)), user_(this->messages()->scratch().make_user()) {}
+
+/// Counted as long as somebody has it.
+std::shared_ptr<std::byte> NodeDevices::host(std::int64_t bytes) {
+  auto made = host_bytes(bytes);
+  host_memory_->add(bytes);
+  std::byte* const first = made.get();
+  return {first, [made = std::move(made), bytes, counted = host_memory_](const std::byte*) {
+            counted->add(-bytes);
+          }};
+}
+
 void NodeDevices::run(const std::vector<Stage>& stages) {
   const auto messages = this->messages();
   KeepingCourier courier(*messages);

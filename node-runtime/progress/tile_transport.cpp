@@ -224,6 +224,8 @@ bool TileTransport::progress() {
   // What has just been posted need not wait for another look.
   if (serve_waiting()) progressed |= endpoint_.progress();
   if (failure_) throw Error(*failure_);
+  user_messages_->stream_watch().look();
+  user_messages_->free_left_scratch();
   return progressed;
 }
 

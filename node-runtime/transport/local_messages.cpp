@@ -38,7 +38,10 @@ LocalMessages::~LocalMessages() {
 
 void LocalMessages::drive() {
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (lock.owns_lock() && endpoint_.progress()) return;
+  if (lock.owns_lock()) {
+    if (user_messages_ != nullptr) user_messages_->free_left_scratch();
+    if (endpoint_.progress()) return;
+  }
   ::sched_yield();
 }
 

@@ -2,13 +2,17 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <mutex>
 #include <new>
+#include <string>
 #include <utility>
 
 namespace heddle {
 
 /// Locks: mutex_ guards the lists of words and events; the device's own lock is taken under it.
+/// stopped_mutex_ guards stopped_; a stream's own lock is taken under it, by Stream::abandon, which
+/// waits for nobody.
 class StreamWords::Pool {
  public:
   using Value = std::atomic<std::uint64_t>;
@@ -46,6 +50,25 @@ class StreamWords::Pool {
     events_.push_back(std::move(event));
   }
 
+  /// `stream` waits for `word`, until it goes on or is abandoned.
+  void stop(Stream& stream, const Value& word) {
+    const std::scoped_lock lock(stopped_mutex_);
+    stopped_.emplace(&word, &stream);
+  }
+  void go_on(const Value& word) {
+    const std::scoped_lock lock(stopped_mutex_);
+    stopped_.erase(&word);
+  }
+  void abandon(const Value& word, const std::string& reason) {
+    const std::scoped_lock lock(stopped_mutex_);
+    const auto found = stopped_.find(&word);
+    if (found == stopped_.end()) return;
+    Stream* const stream = found->second;
+    // Whoever sees that it has failed may destroy it, whatever else it waits for.
+    std::erase_if(stopped_, [&](const auto& one) { return one.second == stream; });
+    stream->abandon(reason);
+  }
+
  private:
   /// Each word has a cache line of its own.
   void grow() {
@@ -61,6 +84,8 @@ class StreamWords::Pool {
   std::vector<Value*> free_;
   std::vector<void*> blocks_;
   std::vector<std::unique_ptr<Event>> events_;  ///< of nobody; some may be pending
+  std::mutex stopped_mutex_;
+  std::map<const Value*, Stream*> stopped_;  ///< streams, by the words that they wait for
 };
 
 namespace {
@@ -78,9 +103,16 @@ class PooledWord final : public StreamWords::Word {
     pool_.give_back(word_);
   }
 
-  void stop(Stream& stream) override { stream.await_word(word_, value_); }
-  // Release pairs with the stream's reading.
-  void raise() override { word_.store(value_, std::memory_order_release); }
+  void stop(Stream& stream) override {
+    stream.await_word(word_, value_);
+    pool_.stop(stream, word_);
+  }
+  void abandon(const std::string& reason) override { pool_.abandon(word_, reason); }
+  void raise() override {
+    pool_.go_on(word_);
+    // Release pairs with the stream's reading.
+    word_.store(value_, std::memory_order_release);
+  }
 
  private:
   Pool& pool_;

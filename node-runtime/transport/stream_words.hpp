@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "node-runtime/device/device.hpp"
@@ -34,7 +35,11 @@ class StreamWords {
 
     /// The stream waits, behind what it has queued. Throws what Stream::await_word does.
     virtual void stop(Stream& stream) = 0;
-    /// It goes on. Writes before this are seen by what the stream has queued behind.
+    /// Fails the stream (Stream::abandon), if it waits for this word. Of several words that a
+    /// stream waits for one does; its owner, who sees the failure, may destroy it then.
+    virtual void abandon(const std::string& reason) = 0;
+    /// It goes on. Writes before this are seen by what the stream has queued behind. The stream is
+    /// not used any more.
     virtual void raise() = 0;
 
    protected:

@@ -194,6 +194,20 @@ p2p::Request UserMessages::release(const void* address) {
   return releases_.back();
 }
 
+void UserMessages::free_left_scratch() {
+  if (!scratch_.has_left() && leaving_.empty()) return;
+  for (DeviceBuffer& memory : scratch_.take_left()) {
+    try {
+      p2p::Request closed = release(memory.address());
+      leaving_.push_back({std::move(memory), std::move(closed)});
+    } catch (const Error&) {
+      // The node has ended: it is freed here, when all nodes have closed their mappings.
+      kept_until_the_end_.push_back(std::move(memory));
+    }
+  }
+  std::erase_if(leaving_, [](const Leaving& one) { return one.closed.done(); });
+}
+
 p2p::Status UserMessages::wait(const p2p::Request& request) {
   while (options_.drive && !request.done()) options_.drive();
   return request.wait();

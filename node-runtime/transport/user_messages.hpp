@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -17,6 +18,7 @@
 #include "node-runtime/transport/arena.hpp"
 #include "node-runtime/transport/device_scratch.hpp"
 #include "node-runtime/transport/p2p/endpoint.hpp"
+#include "node-runtime/transport/stream_watch.hpp"
 #include "node-runtime/transport/stream_words.hpp"
 
 namespace heddle {
@@ -115,7 +117,12 @@ class UserMessages {
   }
   [[nodiscard]] bool takes_device_memory() const { return options_.takes_device_memory; }
   [[nodiscard]] DeviceScratch& scratch() { return scratch_; }
+  /// Frees scratch memory that groups which have gone have left, once other nodes have closed it.
+  /// By the thread that moves messages, as often as it does.
+  void free_left_scratch();
   [[nodiscard]] StreamWords& stream_words() { return stream_words_; }
+  /// Where a thread moves messages, it looks.
+  [[nodiscard]] StreamWatch& stream_watch() { return stream_watch_; }
 
   [[nodiscard]] std::byte* allocate(std::int32_t device, std::size_t bytes);
   void free(std::int32_t device, const std::byte* address);
@@ -162,7 +169,15 @@ class UserMessages {
   const Options options_;
   const std::vector<Device*> devices_;
   DeviceScratch scratch_;
+  struct Leaving {
+    DeviceBuffer memory;
+    p2p::Request closed;  ///< over: nobody has it mapped
+  };
+  // Of the thread that moves messages.
+  std::list<Leaving> leaving_;
+  std::vector<DeviceBuffer> kept_until_the_end_;
   StreamWords stream_words_;
+  StreamWatch stream_watch_;
   std::vector<std::unique_ptr<DevicePart>> parts_;  ///< by device; null: no memory is reserved
   mutable std::mutex mutex_;
   std::map<std::int64_t, std::optional<p2p::Request>> requests_;  ///< under way; none: beginning

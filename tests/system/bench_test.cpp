@@ -83,10 +83,6 @@ TEST_F(Bench, collectives_validates_all_operations_beside_mpi) {
     EXPECT_EQ(wrong.status, 2) << key;
     EXPECT_NE(wrong.error.find(words), std::string::npos) << key << "\n" << wrong.error;
   }
-  const Ended triangles = run(on(2, {"bench", "collectives", "--triangles", "--bytes-max", "200000",
-                                     "--repeat", "1", "--seconds", "0"}));
-  EXPECT_EQ(triangles.out.find("WRONG"), std::string::npos) << triangles.out;
-  EXPECT_EQ(triangles.status, 0) << triangles.error;
   const Ended alone_one = run(alone({"bench", "collectives"}));
   EXPECT_EQ(alone_one.status, 2);
   EXPECT_NE(alone_one.error.find("collectives need two nodes"), std::string::npos);
@@ -106,12 +102,88 @@ TEST_F(Bench, collectives_validates_all_operations_beside_mpi) {
       << algorithm.error;
 }
 
+TEST_F(Bench, collectives_validates_blocks_of_all_datatypes) {
+  for (const std::string datatype : {"triangle", "submatrix", "gaps"}) {
+    const Ended ended =
+        run(on(2, {"bench", "collectives", "--datatype", datatype, "--bytes-max", "200000",
+                   "--repeat", "1", "--seconds", "0", "--report", "b.json"}));
+    ASSERT_EQ(ended.status, 0) << ended.error;
+    EXPECT_NE(ended.out.find("float64 as " + datatype), std::string::npos) << ended.out;
+    EXPECT_EQ(ended.out.find("WRONG"), std::string::npos) << ended.out;
+    const json report = json::parse(testing::read_file(folder_ / "b.json"), nullptr, false);
+    EXPECT_EQ(report.at("datatype"), datatype);
+    for (const json& row : report.at("collectives")) {
+      EXPECT_TRUE(row.at("valid").get<bool>()) << row;
+      EXPECT_TRUE(row.at("mpi_microseconds").is_null()) << row;
+    }
+  }
+  const Ended old = run(on(2, {"bench", "collectives", "--triangles", "--operation", "barrier",
+                               "--repeat", "1", "--seconds", "0"}));
+  EXPECT_EQ(old.status, 0) << old.error;
+  EXPECT_NE(old.error.find("'--triangles' is now '--datatype=triangle'"), std::string::npos)
+      << old.error;
+  const Ended wrong = run(on(2, {"bench", "collectives", "--datatype", "cube"}));
+  EXPECT_EQ(wrong.status, 2);
+  EXPECT_NE(wrong.error.find("--datatype: cube not in {contiguous,triangle,submatrix,gaps}"),
+            std::string::npos)
+      << wrong.error;
+}
+
+TEST_F(Bench, collectives_measures_only_rows_that_are_asked_for) {
+  const auto only = [&](const std::string& text) {
+    return run(on(2, {"bench", "collectives", "--only", text, "--bytes", "8:2000000", "--repeat",
+                      "1", "--seconds", "0", "--report", "b.json"}));
+  };
+  const auto operations = [&] {
+    const json report = json::parse(testing::read_file(folder_ / "b.json"));
+    std::set<std::string> found;
+    for (const json& row : report.at("collectives")) {
+      found.insert(row.at("operation").get<std::string>());
+    }
+    return found;
+  };
+  ASSERT_EQ(only("all_gather").status, 0);
+  EXPECT_EQ(operations(), std::set<std::string>{"all_gather"});
+  const Ended ended = only("no such way");
+  EXPECT_EQ(ended.status, 2);
+  EXPECT_NE(ended.error.find("--only 'no such way': no row's operation and way contain it; there "
+                             "are: barrier "),
+            std::string::npos)
+      << ended.error;
+  // By the way: what is chosen for a large all_reduce.
+  const std::size_t begin = ended.error.rfind("all_reduce ");
+  ASSERT_NE(begin, std::string::npos) << ended.error;
+  const std::string name = ended.error.substr(begin, ended.error.find(',', begin) - begin);
+  ASSERT_EQ(only(name).status, 0) << name;
+  EXPECT_EQ(operations(), std::set<std::string>{"all_reduce"});
+}
+
+/// Operations of bytes that every link carries take at least as long as copies of them; where
+/// memory is of hosts and of devices there is no such figure.
+TEST_F(Bench, collectives_shows_how_long_copies_of_the_same_bytes_take) {
+  for (const std::string place : {"host", "device", "mixed"}) {
+    const Ended ended = run(on(
+        2, {"bench", "collectives", "--place", place, "--set", "runtime.devices.backend=emulated",
+            "--bytes", "512KiB", "--repeat", "1", "--seconds", "0", "--report", "b.json"}));
+    ASSERT_EQ(ended.status, 0) << ended.error;
+    EXPECT_NE(ended.out.find("  limit"), std::string::npos) << ended.out;
+    const json report = json::parse(testing::read_file(folder_ / "b.json"));
+    for (const json& row : report.at("collectives")) {
+      const bool has_limit = place != "mixed" && row.at("operation") != "barrier";
+      ASSERT_EQ(row.at("limit_microseconds").is_null(), !has_limit) << place << row;
+      // 256 KiB and more at 200 GB/s take a microsecond.
+      if (!has_limit) continue;
+      EXPECT_GT(row.at("limit_microseconds").get<double>(), 1) << row;
+    }
+  }
+}
+
 TEST_F(Bench, collectives_of_devices_are_validated_beside_staging) {
-  for (const std::vector<std::string>& how :
-       std::vector<std::vector<std::string>>{{"--place", "device", "--stream"},
-                                             {"--place", "mixed", "--blocking", "--skew", "300"},
-                                             {"--place", "mixed", "--stream", "--triangles"},
-                                             {"--place", "host", "--stream"}}) {
+  for (const std::vector<std::string>& how : std::vector<std::vector<std::string>>{
+           {"--place", "device", "--stream"},
+           {"--place", "mixed", "--blocking", "--skew", "300"},
+           {"--place", "mixed", "--stream", "--datatype", "triangle"},
+           {"--place", "host", "--stream"}}) {
     std::vector<std::string> words{
         "bench",     "collectives", "--set",    "runtime.devices.backend=emulated",
         "--bytes",   "8:200000",    "--repeat", "1",
@@ -128,7 +200,7 @@ TEST_F(Bench, collectives_of_devices_are_validated_beside_staging) {
     std::set<std::string> in_place;
     for (const json& row : report.at("collectives")) {
       EXPECT_TRUE(row.at("valid").get<bool>()) << row;
-      EXPECT_EQ(row.at("mpi_microseconds").is_null(), how.back() == "--triangles") << row;
+      EXPECT_EQ(row.at("mpi_microseconds").is_null(), how.back() == "triangle") << row;
       operations.insert(row.at("operation").get<std::string>());
       if (!row.at("in_place_microseconds").is_null()) {
         in_place.insert(row.at("operation").get<std::string>());
@@ -148,6 +220,20 @@ TEST_F(Bench, collectives_of_devices_say_how_to_get_devices) {
         << ended.error;
     EXPECT_NE(ended.error.find("--set runtime.devices.backend=emulated"), std::string::npos)
         << ended.error;
+  }
+  const auto shared = [&](const std::string& place, const std::string& ranks) {
+    return run(on(2, {"bench", "collectives", "--place", place, "--ranks-per-device", ranks,
+                      "--operation", "barrier", "--repeat", "1", "--seconds", "0", "--set",
+                      "runtime.devices.backend=emulated"}));
+  };
+  EXPECT_EQ(shared("device", "1").status, 0);
+  for (const auto& [how, words] : std::map<std::pair<std::string, std::string>, std::string>{
+           {{"device", "2"}, "the device of node 0 is that of 1 nodes in all"},
+           {{"host", "1"}, "--ranks-per-device is for memory of devices"},
+           {{"device", "0"}, "expected at least 1"}}) {
+    const Ended refused = shared(how.first, how.second);
+    EXPECT_EQ(refused.status, 2) << words;
+    EXPECT_NE(refused.error.find(words), std::string::npos) << refused.error;
   }
   const Ended place = run(on(2, {"bench", "collectives", "--place", "gpu"}));
   EXPECT_EQ(place.status, 2);

@@ -91,7 +91,8 @@ TEST_F(BenchVirtual, names_what_is_wrong_with_its_input) {
   refused({"--map", "by-luck"}, "--map by-luck: expected one of by-core, by-node, random");
   refused({"--bytes", "16MiB:8"}, "expected SIZE or SIZE:SIZE, 8 B to 1 GiB; found '16MiB:8'");
   refused({"--bytes", "4"}, "found '4'");
-  refused({"--triangles"}, "--triangles");
+  refused({"--datatype", "triangle"}, "--datatype");
+  refused({"--only", "chain"}, "--only");
   refused({"--seconds", "1"}, "--seconds");
   refused({"--repeat", "1"}, "--repeat");
   refused({"--operation", "all_to_all", "--bytes", "8"}, "take fewer ranks or another algorithm");

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "tests/page/page_reader.hpp"
 #include "tests/system/heddle_run.hpp"
 
 /// What `heddle analyze` and `heddle export` tell of groups' operations.
@@ -16,8 +17,8 @@ using testing::HeddleRun;
 
 class GroupTraces : public HeddleRun {
  protected:
-  void record() {
-    const Ended ended = run({HEDDLE_MPIEXEC, "-n", "2", HEDDLE_TRACED_PROGRAM, "run"});
+  void record(const std::string& what = "groups") {
+    const Ended ended = run({HEDDLE_MPIEXEC, "-n", "2", HEDDLE_TRACED_PROGRAM, "run", what});
     ASSERT_EQ(ended.status, 0) << ended.out << ended.error;
   }
 };
@@ -69,6 +70,30 @@ TEST_F(GroupTraces, are_exported_for_viewers) {
     EXPECT_NE(text.find("broadcast"), std::string::npos) << format;
     std::filesystem::remove(folder_ / "out.json");
   }
+}
+
+TEST_F(GroupTraces, are_not_replayed_and_it_says_what_simulates_them) {
+  record("tasks");
+  const Ended ended = run(alone({"replay", "run"}));
+  EXPECT_EQ(ended.status, 2);
+  EXPECT_NE(ended.error.find("operations of groups are simulated by 'heddle bench collectives "
+                             "--machine'"),
+            std::string::npos)
+      << ended.error;
+}
+
+TEST_F(GroupTraces, with_tasks_are_in_the_page) {
+  record("tasks");
+  const Ended ended = run(alone({"analyze", "run", "--html", "page.html", "--report", "a.json"}));
+  ASSERT_EQ(ended.status, 0) << ended.error;
+  const std::string page = testing::read_file(folder_ / "page.html");
+  const auto facts = page::test::part_of(page, 0, "facts");
+  ASSERT_TRUE(facts.has_value());
+  const json shown = json::parse(*facts).at("figures").at("collectives");
+  const json known = json::parse(testing::read_file(folder_ / "a.json")).at("runs").at(0);
+  EXPECT_EQ(shown, known.at("collectives"));
+  EXPECT_GE(shown.size(), 5U) << shown;
+  EXPECT_NE(page.find("card('Operations of groups'"), std::string::npos) << "the page's program";
 }
 
 TEST_F(GroupTraces, without_tasks_have_no_page) {

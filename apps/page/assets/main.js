@@ -89,7 +89,7 @@ class RunView {
                 idle ? ` ${idle} ${idle === 1 ? 'thread' : 'threads'} that ran no task ${idle === 1 ? 'has' : 'have'} no row.` : '',
                 run.counters.length === 0 ? ' The trace does not tell how many tasks were ready.' : '')),
         h('div', {class: 'grid'},
-            h('div', {class: 'column'}, threadsCard(run), kernelsCard(run, kernels), transfersCard(run)),
+            h('div', {class: 'column'}, threadsCard(run), kernelsCard(run, kernels), transfersCard(run), groupsCard(run)),
             h('div', {class: 'column'}, boundsCard(run), pathCard('What led to the last task', run.figures.chain, run, kernels),
                 pathCard('The longest chain of tasks that wait for each other', run.figures.critical_path, run, kernels), traffic)));
   }

@@ -130,6 +130,18 @@ function transfersCard(run) {
   return card('Transfers', null, table([['', ''], ['count', 'n'], ['volume', 'n'], ['time in all', 'n'], ['hidden behind tasks', 'n'], ['', 'wide']], rows));
 }
 
+/// Operations of groups belong to no job: all of the run's.
+function groupsCard(run) {
+  const operations = run.figures.collectives || [];
+  if (operations.length === 0) return null;
+  const longest = operations[0].seconds;
+  const rows = operations.map((one) => [
+    one.operation, one.algorithm, format.count(one.count), format.bytes(one.bytes), format.seconds(one.seconds),
+    h('span', {class: 'bar'}, h('i', {style: `width: ${longest > 0 ? 100 * one.seconds / longest : 0}%`})), format.us(one.median_us), format.us(one.most_us)]);
+  return card('Operations of groups', h('small', {}, 'of the whole run, each as long as on the member where it took longest; times in µs'), table(
+      [['', ''], ['way', ''], ['count', 'n'], ['volume', 'n'], ['in all', 'n'], ['', 'wide'], ['median', 'n'], ['most', 'n']], rows));
+}
+
 function pathCard(title, parts, run, kernels) {
   const all = parts.reduce((total, part) => total + part.seconds, 0);
   const rows = parts.map((part) => {
@@ -199,6 +211,11 @@ function comparison(runs) {
     if (figures.some((one) => one[what].count > 0)) {
       add(what, figures.map((one) => one[what].bytes), format.bytes, -1);
     }
+  }
+  const ways = new Set(figures.flatMap((one) => (one.collectives || []).map((row) => `${row.operation}, ${row.algorithm}`)));
+  if (ways.size > 0) group('operations of groups, median in µs');
+  for (const name of ways) {
+    add(name, figures.map((one) => (one.collectives || []).find((row) => `${row.operation}, ${row.algorithm}` === name)?.median_us), format.us, -1);
   }
   for (const [title, key, text, better] of [['kernels, median in µs', 'median_us', format.us, -1], ['kernels, count', 'count', format.count, 0]]) {
     group(title);

@@ -61,8 +61,7 @@ CallMemory::CallMemory(const std::vector<Elements>& pieces, std::int32_t blocks_
     pieces_.push_back(std::move(piece));
   }
   if (packed_bytes > 0) {
-    packed_ =
-        home.lane ? home.devices->scratch(*home.lane, packed_bytes) : host_bytes(packed_bytes);
+    packed_ = home.lane ? home.devices->scratch(*home.lane, packed_bytes) : home.host(packed_bytes);
     if (base_ == nullptr) base_ = packed_.get();
   }
   // As integers: pointers into different pieces cannot be subtracted.
@@ -80,7 +79,7 @@ void CallMemory::find_ways(Piece& piece) const {
   if (piece.lane == home_.lane) return;
   const std::int64_t bytes = piece.shape->bytes;
   if (piece.lane && !piece.shape->is_run) piece.near = home_.devices->scratch(*piece.lane, bytes);
-  if (home_.lane) piece.between = host_bytes(bytes);
+  if (home_.lane) piece.between = home_.host(bytes);
 }
 
 CallMemory::Block CallMemory::block(std::int32_t number) const {

@@ -15,7 +15,7 @@ namespace heddle::collectives {
 /// Host memory whose contents are unspecified.
 [[nodiscard]] std::shared_ptr<std::byte> host_bytes(std::int64_t bytes);
 
-/// The devices of a rank's node, as its calls need them. Threads: any.
+/// Memory of a rank's node, and its devices, as its calls need them. Threads: any.
 class RankDevices {
  public:
   RankDevices() = default;
@@ -31,6 +31,10 @@ class RankDevices {
   /// Device memory for a while. Throws Device's Error where there is none left.
   [[nodiscard]] virtual std::shared_ptr<std::byte> scratch(p2p::LaneId lane,
                                                            std::int64_t bytes) = 0;
+  /// Host memory for a while, contents unspecified.
+  [[nodiscard]] virtual std::shared_ptr<std::byte> host(std::int64_t bytes) {
+    return host_bytes(bytes);
+  }
   /// Does all stages, one after the other, and waits for each; throws what makes one fail. Not by
   /// the progress thread.
   virtual void run(const std::vector<Stage>& stages) = 0;
@@ -41,6 +45,10 @@ class RankDevices {
 struct Home {
   RankDevices* devices = nullptr;     ///< null: a node without any
   std::optional<p2p::LaneId> lane{};  ///< none: the host
+
+  [[nodiscard]] std::shared_ptr<std::byte> host(std::int64_t bytes) const {
+    return devices == nullptr ? host_bytes(bytes) : devices->host(bytes);
+  }
 };
 
 /// The elements of a call's inputs, or of its outputs, as bytes at one home: where they lie, or

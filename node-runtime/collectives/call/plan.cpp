@@ -170,7 +170,7 @@ Planner::Planned Planner::plan(const Call& call, std::int64_t number, bool is_ga
   }
   if (slot_bytes > 0) {
     task.own_slots = home.lane ? task.scratch(static_cast<std::int64_t>(slot_bytes))
-                               : host_bytes(static_cast<std::int64_t>(slot_bytes));
+                               : home.host(static_cast<std::int64_t>(slot_bytes));
     task.slots = task.own_slots.get();
   }
   return planned;

@@ -112,7 +112,7 @@ void SharedBufferSide::refer(std::shared_ptr<p2p::Referral> referral, Then then)
 }
 
 std::shared_ptr<std::byte> SharedBufferSide::take_room() {
-  if (rooms_.empty()) return host_bytes(layout_.fragment_bytes);
+  if (rooms_.empty()) return memory_.home.host(layout_.fragment_bytes);
   std::shared_ptr<std::byte> room = std::move(rooms_.back());
   rooms_.pop_back();
   return room;

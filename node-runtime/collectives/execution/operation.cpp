@@ -108,6 +108,12 @@ void Operation::ask_step(std::function<void(const std::string& step)> told) {
   is_mine ? advance(Claim::given_back) : bell_.ring_all();
 }
 
+void Operation::tell_stuck() {
+  ask_step([this](const std::string& step) {
+    if (messages_->stuck) messages_->stuck(number_, step);
+  });
+}
+
 bool Operation::has_misfits() {
   const std::scoped_lock lock(mutex_);
   return !misfits_.empty();
@@ -201,6 +207,7 @@ void Operation::take_back_messages() {
 
 void Operation::message_ended(std::int64_t ticket, std::optional<Rank> peer,
                               std::optional<Error> failure) {
+  events_.fetch_add(1, std::memory_order_relaxed);
   bool is_mine = false;
   bool is_misfit = false;
   {

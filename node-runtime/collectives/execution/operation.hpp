@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -47,6 +48,9 @@ struct GroupMessages {
   /// the step that it waits for, if the thread knows it. Sooner where a misfit was told and it was
   /// not aborted. The operation is aborted, or goes on.
   std::function<void(std::int64_t number, const std::string& step)> quiet;
+  /// tell_stuck() was called; with the step that it waits for. By who has the claim, again and
+  /// again. The operation is aborted, or goes on.
+  std::function<void(std::int64_t number, const std::string& step)> stuck{};
   /// Nothing has ended for a while, compares_after at first, then twice as long, while a thread
   /// waits for the operation: perhaps the others do not make the same calls. By that thread. The
   /// operation goes on.
@@ -92,6 +96,11 @@ class Operation final : private Courier, public std::enable_shared_from_this<Ope
   /// Calls `told` soon, by the thread that has the claim, with the step that it waits for
   /// (Execution::waits_for()); does not where it is over.
   void ask_step(std::function<void(const std::string& step)> told);
+  /// Messages and works that have ended.
+  [[nodiscard]] std::int64_t events() const { return events_.load(std::memory_order_relaxed); }
+  /// None has ended for GroupMessages::patience, and no thread need wait: GroupMessages::stuck
+  /// hears it soon.
+  void tell_stuck();
 
  private:
   struct End {
@@ -130,6 +139,7 @@ class Operation final : private Courier, public std::enable_shared_from_this<Ope
   Execution execution_;
   bool is_finished_ = false;  ///< with the claim
   Doorbell bell_;
+  std::atomic<std::int64_t> events_{0};  ///< only compared with what it was
   std::mutex mutex_;
   bool is_claimed_ = true;  ///< by who makes it, until begin() has begun it
   bool is_over_ = false;

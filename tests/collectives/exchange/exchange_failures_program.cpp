@@ -239,6 +239,27 @@ std::string lost_by_streams(Node& node, bool is_behind) {
   return said + "; again " + again;
 }
 
+/// The last one's stream never comes to a round, which nobody waits for but a stream.
+std::string stuck_streams(Node& node) {
+  const Group group = node.group();
+  Device& device = node.device(0);
+  const DeviceBuffer memory(device, 2 * ring_count * sizeof(double));
+  const Exchange exchange = device_ring(group, memory);
+  const auto first = device.create_stream();
+  const auto second = device.create_stream();
+  exchange.begin(*first).arrived(*second);
+  second->synchronize();
+  auto* const word = new (device.allocate_host(64)) std::atomic<std::uint64_t>(0);
+  if (comes_last(group)) first->await_word(*word, 1);
+  exchange.begin(*first).arrived(*second);
+  const std::string said = heard_of([&] { second->synchronize(); });
+  const std::string again = heard_of([&] { exchange.begin(*first); });
+  word->store(1, std::memory_order_release);
+  first->synchronize();
+  device.free_host(word);
+  return said + "; again " + again.substr(0, 30);
+}
+
 using Case = std::function<std::string(Node&)>;
 
 template <class Said>
@@ -255,6 +276,7 @@ int run(const std::string& name) {
       {"failed_group", of_group(failed_group)},
       {"lost", of_group(lost)},
       {"wrong_streams", wrong_streams},
+      {"stuck_streams", stuck_streams},
       {"lost_with_streams", [](Node& node) { return lost_by_streams(node, false); }},
       {"lost_behind_streams", [](Node& node) { return lost_by_streams(node, true); }}};
   int rank = 0;

@@ -96,6 +96,14 @@ TEST(ExchangeFailures, of_a_member_that_begins_no_round_tell_what_each_one_does)
   });
 }
 
+TEST(ExchangeFailures, of_a_stream_that_never_comes_to_a_round_are_told_though_no_thread_waits) {
+  expect_said(2, "stuck_streams", [](int) {
+    return "(*) *nothing has happened for 3 s in round 2 of exchange 'ring';*\n  rank 0 is in it "
+           "and waits: *\n  rank 1 is in it and waits: what its stream does before; again (4) "
+           "nothing has happened";
+  });
+}
+
 TEST(ExchangeFailures, of_the_group_end_its_rounds_and_leave_other_groups_as_they_are) {
   for (const int nodes : {2, 3}) {
     expect_said(nodes, "failed_group", [&](int node) {

@@ -5,6 +5,7 @@
 /// Each node prints one line: how it went.
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -20,6 +21,7 @@
 #include <unistd.h>
 #include <vector>
 
+#include "kernels/byte_kernel.hpp"
 #include "node-runtime/collectives/group.hpp"
 #include "node-runtime/collectives/reduce/own_operations.hpp"
 #include "node-runtime/device/emulated/emulated_device.hpp"
@@ -321,6 +323,55 @@ std::string refused_on_device(Node& node) {
   return all;
 }
 
+std::atomic<bool> may_end{false};
+
+/// A kernel of a program's that waits for something that never comes.
+const ByteKernel never_ending{"never_ending", [](const ByteParameters&) {
+                                while (!may_end.load(std::memory_order_acquire)) {
+                                  std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                                }
+                              }};
+
+/// What the stream fails with, while no thread waits for anything.
+std::string failure_of(Stream& stream) {
+  constexpr std::chrono::milliseconds pause{10};
+  for (int k = 0; k < 2000; ++k) {
+    if (const auto why = stream.failure()) return *why;
+    std::this_thread::sleep_for(pause);
+  }
+  return "nothing";
+}
+
+/// The last one's stream never comes to the operation. Nobody waits for it, and other groups go on.
+std::string stuck_on_stream(Node& node) {
+  const Group group = node.group();
+  const Group beside = group.split(0, group.rank());
+  const OnDevice x(node, 100000);
+  group.barrier();
+  if (is_last(group)) x.stream->launch(never_ending, {}, {});
+  // The second one waits for the first one, and is not what is told.
+  for (int k = 0; k < 2; ++k) group.all_reduce(*x.stream, x.all(), ReduceOperation::sum());
+  const std::string why = failure_of(*x.stream);
+  const std::string later = heard([&] { group.barrier(); });
+  may_end.store(true, std::memory_order_release);
+  return fmt::format("{}; then {}; beside {}", why, later.substr(0, 30), sum_of_ones(beside));
+}
+
+/// A stream's kernels take longer than the watchdog waits, but none of what they wait for does.
+std::string slow_on_stream(Node& node) {
+  const Group group = node.group();
+  const OnDevice x(node, 1000);
+  const ByteKernel slow{"slow", [](const ByteParameters&) {
+                          std::this_thread::sleep_for(std::chrono::milliseconds(1200));
+                        }};
+  group.barrier();
+  for (int k = 0; k < 4; ++k) {
+    x.stream->launch(slow, {}, {});
+    group.all_reduce(*x.stream, x.all(), ReduceOperation::sum());
+  }
+  return heard([&] { x.stream->synchronize(); });
+}
+
 int run(const std::string& name) {
   const std::map<std::string, std::function<std::string(Node&)>> cases{
       {"wrong", wrong},
@@ -335,6 +386,8 @@ int run(const std::string& name) {
       {"beside", beside},
       {"lost", lost},
       {"lost_on_stream", lost_on_stream},
+      {"stuck_on_stream", stuck_on_stream},
+      {"slow_on_stream", slow_on_stream},
       {"refused_on_device", refused_on_device},
       {"too_many", too_many},
       {"refusals", refusals}};

@@ -171,6 +171,28 @@ TEST(GroupFailures, of_a_lost_node_end_the_streams_that_wait) {
   }
 }
 
+TEST(GroupFailures, of_a_kernel_that_never_ends_are_told_though_no_thread_waits) {
+  for (const int nodes : {2, 3}) {
+    expect_told(nodes, "stuck_on_stream", [&](int) {
+      std::string table =
+          "*nothing has happened for 3 s in operation * of the group, all_reduce of 100000 "
+          "elements "
+          "of float64 with sum;*";
+      for (int rank = 0; rank < nodes - 1; ++rank) {
+        table += fmt::format("\n  rank {} is in it and waits: *", rank);
+      }
+      return table + fmt::format(
+                         "\n  rank {} is in it and waits: what its stream does before; then "
+                         "(4) *nothing has happened*; beside sum {}",
+                         nodes - 1, nodes);
+    });
+  }
+}
+
+TEST(GroupFailures, do_not_come_of_streams_that_are_slow) {
+  expect_told(2, "slow_on_stream", [](int) { return "nothing"; });
+}
+
 TEST(GroupFailures, on_devices_are_told_like_others) {
   for (const int nodes : {2, 3}) {
     expect_told(nodes, "refused_on_device", [&](int) {

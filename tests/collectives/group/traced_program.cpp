@@ -1,11 +1,12 @@
 /// Groups of two nodes that do a known number of operations while a trace is written.
 ///
-///   mpiexec -n 2 traced_program RUN
+///   mpiexec -n 2 traced_program RUN [tasks]
 ///
 /// The trace of RUN has: on all nodes 5 all_reduce at the host's board, 3 broadcasts as a chain, 2
 /// scans on a device's stream and 4 rounds of an exchange; on node 1 a gather of a group of its
-/// own; behind the trace's end a barrier, which is not in it.
+/// own; with "tasks" a factorization's tasks; behind the trace's end a barrier, which is not in it.
 
+#include <cstdint>
 #include <cstdio>
 #include <exception>
 #include <fmt/core.h>
@@ -14,9 +15,11 @@
 #include <string>
 #include <vector>
 
+#include "algorithms/cholesky/cholesky.hpp"
 #include "algorithms/io/trace_file.hpp"
 #include "node-runtime/collectives/group.hpp"
 #include "node-runtime/device/device.hpp"
+#include "node-runtime/matrix.hpp"
 #include "node-runtime/node.hpp"
 
 namespace heddle {
@@ -46,7 +49,14 @@ void operate(Node& node, const Group& world) {
   last.gather({few.data(), 1, Scalar::float64}, {many.data(), 1, Scalar::float64}, 0);
 }
 
-void run(const std::string& path) {
+void factorize(Node& node) {
+  constexpr std::int64_t n = 200;
+  Matrix<double> a = node.matrix<double>(n, n, Storage::lower);
+  a.fill([](std::int64_t i, std::int64_t j) { return i == j ? 2.0 * n : 1.0; });
+  node.submit(cholesky(a)).wait();
+}
+
+void run(const std::string& path, bool has_tasks) {
   Node node(
       Config::from_text(fmt::format("runtime: {{cpu_workers: 1, devices: {{backend: emulated}}}}\n"
                                     "trace: {{file: {}}}",
@@ -56,6 +66,7 @@ void run(const std::string& path) {
   const Group world = node.group();
   TraceFile trace(node, path);
   operate(node, world);
+  if (has_tasks) factorize(node);
   static_cast<void>(trace.finish());
   world.barrier();
   node.stop();
@@ -69,7 +80,7 @@ int main(int argc, char** argv) {
   MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided);
   int status = 0;
   try {
-    heddle::run(argc > 1 ? argv[1] : "run");
+    heddle::run(argc > 1 ? argv[1] : "run", argc > 2 && std::string(argv[2]) == "tasks");
   } catch (const std::exception& error) {
     fmt::print("{}\n", error.what());
     status = 1;
