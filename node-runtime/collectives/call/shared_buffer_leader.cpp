@@ -145,7 +145,7 @@ class SharedBufferLeader final : public SharedBufferSide {
   void arrived(std::int32_t m, bool may_map) {
     member(m).has_arrived = true;
     member(m).may_map =
-        may_map && reference_ && rank_.known->of(mapping_of(m)) != KnownMemory::Knowledge::refused;
+        may_map && reference_ && !rank_.known->is_refused(mapping_of(m));
     arrivals_.push_back(m);
     if (in_) assign(in_->arrived(m, member(m).may_map), false, next_in_ - 1);
     if (out_) assign(out_->arrived(m, member(m).may_map), true, next_out_);
@@ -153,7 +153,7 @@ class SharedBufferLeader final : public SharedBufferSide {
 
   void refused(std::int32_t m, const Note& note) {
     member(m).may_map = false;
-    rank_.known->learn(mapping_of(m), false);
+    rank_.known->learn_refused(mapping_of(m));
     if (note.is_out) return assign(out_->refused(m), true, next_out_);
     if (again_ && again_->member == m) end_again();
     // Otherwise all copies of the stage may have ended, by one that was done again.
