@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "node-runtime/collectives/call/memory.hpp"
 #include "node-runtime/collectives/call/shared_buffer.hpp"
+#include "node-runtime/collectives/call/tree_buffers.hpp"
 #include "node-runtime/collectives/execution/seal.hpp"
 
 namespace heddle::collectives {
@@ -40,13 +41,13 @@ bool is_direct(const Call& call) {
   return call.is_listed && call.kind != CollectiveKind::all_gather;
 }
 
-/// Has the gsb way.
-bool has_buffer_way(CollectiveKind kind) {
+/// Has the ways by buffers.
+bool has_buffer_ways(CollectiveKind kind) {
   return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce ||
          kind == CollectiveKind::all_reduce;
 }
 
-SharedBufferOptions buffer_options(const Call& call, std::int64_t bytes, std::int64_t unit) {
+BufferOptions buffer_options(const Call& call, std::int64_t bytes, std::int64_t unit) {
   constexpr std::int64_t usual = std::int64_t{1} << 19U;
   // Each fragment has its notes.
   constexpr std::int64_t fragments_max = 1024;
@@ -137,7 +138,7 @@ CollectiveChoice Planner::choose(const Call& call, const CollectiveQuery& query)
 }
 
 Planner::Planned Planner::plan(const Call& call, std::int64_t number, bool is_gated) {
-  const bool must_go_direct = overrides_of(call.options.algorithm).is_direct;
+  const bool must_go_direct = overrides_of(call.options.algorithm).device_way == DeviceWay::direct;
   const CollectiveQuery query = query_of(call);
   Planned planned{{}, choose(call, query)};
   CollectiveChoice& choice = planned.choice;
@@ -161,7 +162,7 @@ Planner::Planned Planner::plan(const Call& call, std::int64_t number, bool is_ga
   }
   set_places(
       call, key.schedule,
-      {home, is_gated, may_go_direct, must_go_direct, goes_by_buffer(call, query), number}, task);
+      {home, is_gated, may_go_direct, must_go_direct, way_by_buffers(call, query), number}, task);
 
   std::int64_t longest = 1;
   for (const Step& step : task.schedule->schedule().steps) {
@@ -229,12 +230,15 @@ std::string_view Planner::why_not_on_one_device(const Call& call,
   return query.bytes == 0 ? "there are no elements" : "";
 }
 
-bool Planner::goes_by_buffer(const Call& call, const CollectiveQuery& query) const {
-  const bool is_asked_for = overrides_of(call.options.algorithm).is_gsb;
-  if (!is_asked_for || !has_buffer_way(call.kind) || places_.size() == 1 || query.bytes == 0) return false;
+std::optional<DeviceWay> Planner::way_by_buffers(const Call& call,
+                                                 const CollectiveQuery& query) const {
+  const auto wanted = overrides_of(call.options.algorithm).device_way;
+  const bool has_it = has_buffer_ways(call.kind) && places_.size() > 1 && query.bytes > 0;
+  if (!wanted || wanted == DeviceWay::direct || !has_it) return std::nullopt;
   const std::string_view why_not = why_not_on_one_device(call, query);
-  if (why_not.empty()) return true;
-  throw Error(ErrorCode::usage, fmt::format("'gsb' cannot be taken: {}", why_not));
+  if (why_not.empty()) return wanted;
+  throw Error(ErrorCode::usage,
+              fmt::format("'{}' cannot be taken: {}", name_of(*wanted), why_not));
 }
 
 /// What may be done in place of the steps.
@@ -242,15 +246,18 @@ void Planner::set_ways(const Call& call, const Wanted& wanted, DirectMemory memo
   memory.is_forced = wanted.must_go_direct;
   memory.number = wanted.number;
   const std::int64_t unit = std::max<std::int64_t>(1, task.element_bytes);
-  const SharedBufferOptions options = buffer_options(call, memory.block_bytes, unit);
-  if (wanted.goes_by_buffer) {
+  const BufferOptions options = buffer_options(call, memory.block_bytes, unit);
+  if (wanted.by_buffers) {
     // At once: what is wrong is found before anything travels.
-    const auto made = make_shared_buffer_way(call, *direct_rank_, memory, options, task);
+    const auto made =
+        wanted.by_buffers == DeviceWay::btb
+            ? make_tree_buffer_way(call, *direct_rank_, memory, options, task)
+            : make_shared_buffer_way(call, *direct_rank_, memory, options, task);
     task.errand = [made] { return made; };
     return;
   }
   std::function<std::shared_ptr<Errand>()> by_buffer;
-  if (has_buffer_way(call.kind) && !wanted.must_go_direct) {
+  if (has_buffer_ways(call.kind) && !wanted.must_go_direct) {
     by_buffer = [call, rank = *direct_rank_, memory, options, operation = task.operation,
                  scalar = task.scalar, seal = task.seal] {
       Task brief;
@@ -311,7 +318,7 @@ void Planner::set_places(const Call& call, const ScheduleKey& key, const Wanted&
 
   const bool has_in = !call.inputs.empty() || call.is_in_place;
   const bool has_out = !call.outputs.empty();
-  if (wanted.may_go_direct || wanted.goes_by_buffer) {
+  if (wanted.may_go_direct || wanted.by_buffers) {
     const CallMemory& known = has_in ? sides->input : sides->output;
     DirectMemory memory;
     memory.home = home;

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "node-runtime/collectives/call/shared_buffer.hpp"
+#include "node-runtime/collectives/call/buffer_side.hpp"
 #include "node-runtime/transport/pack/device_packer.hpp"
 #include "tests/device/device_fixture.hpp"
 
@@ -35,7 +35,7 @@ struct Event {
 /// that may not map are refused.
 class Table {
  public:
-  static constexpr std::size_t note_bytes = sizeof(SharedBufferNote);
+  static constexpr std::size_t note_bytes = sizeof(BufferNote);
 
   Table(Device& device, std::uint32_t seed)
       : device_(device), stream_(device.create_stream()), packer_(device, {}), random_(seed) {}
