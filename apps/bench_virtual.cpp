@@ -57,7 +57,7 @@ class VirtualBench {
   VirtualBench(const BenchCollectivesOptions& options, const CollectiveMachine& machine)
       : options_(options), machine_(machine), map_(map_of(options.simulated.map)) {
     overrides_ = collectives::overrides_of(options.algorithm);
-    require(!overrides_.is_direct && !overrides_.is_gsb,
+    require(!overrides_.device_way,
             "--algorithm {}: it is for memory of devices of one host, which --machine does not "
             "simulate",
             options.algorithm);

@@ -19,7 +19,7 @@ std::string describe(const CollectiveChoice& choice) {
 }
 
 void Explanations::add(const Call& call, const std::string& how, const CollectiveChoice& choice,
-                       double seconds) {
+                       double seconds, const std::string& why_not) {
   CallSummary summary = call.summary();
   summary.name.clear();
   const std::string kind = summary.describe();
@@ -27,8 +27,8 @@ void Explanations::add(const Call& call, const std::string& how, const Collectiv
   if (kinds_.size() >= kinds_max || !kinds_.insert(kind).second) return;
   const std::string order =
       call.may_reorder() ? fmt::format(", in the order of {}", name_of(choice.order)) : "";
-  print_(fmt::format("{}: {}{}, took {:.1f} us; predicted {}", kind, how, order, 1e6 * seconds,
-                     describe(choice)));
+  print_(fmt::format("{}: {}{}, took {:.1f} us; predicted {}{}{}", kind, how, order, 1e6 * seconds,
+                     describe(choice), why_not.empty() ? "" : "; not ", why_not));
 }
 
 }  // namespace heddle::collectives

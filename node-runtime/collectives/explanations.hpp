@@ -25,9 +25,10 @@ class Explanations {
   static constexpr std::size_t kinds_max = 256;
   explicit Explanations(std::function<void(const std::string&)> print) : print_(std::move(print)) {}
 
-  /// An operation was done in `seconds` as `how` says, with the choice for it.
-  void add(const Call& call, const std::string& how, const CollectiveChoice& choice,
-           double seconds);
+  /// An operation was done in `seconds` as `how` says, with the choice for it. `why_not`: why
+  /// another way could not be taken; may be empty.
+  void add(const Call& call, const std::string& how, const CollectiveChoice& choice, double seconds,
+           const std::string& why_not = {});
 
  private:
   std::mutex mutex_;

@@ -68,6 +68,8 @@ CollectiveReport Collective::report() const {
     report.others.push_back(
         fmt::format("{}: {:.1f} us", considered[i].text, 1e6 * considered[i].seconds));
   }
+  const std::string& why_not = state_->operation->why_not();
+  if (!why_not.empty()) report.others.push_back(why_not);
   return report;
 }
 

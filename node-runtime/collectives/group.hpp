@@ -29,7 +29,7 @@ struct CollectiveReport {
   Order order = Order::ranks;
   double predicted_ranks_s = 0;
   double predicted_places_s = 0;
-  std::vector<std::string> others;  ///< what else could have been taken, with its time
+  std::vector<std::string> others;  ///< what else could have been taken, with its time, or why not
 };
 
 /// A collective operation under way. Copies mean the same one; it goes on when all are dropped. Its

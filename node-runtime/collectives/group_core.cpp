@@ -161,7 +161,8 @@ GroupCore::Begun GroupCore::begin(Call call, Stream* stream) {
     begun.explain = [explanations = options_.explanations, call = std::move(call),
                      choice = begun.choice, operation = begun.operation](double seconds) {
       const std::string& way = operation->way();
-      explanations->add(call, way.empty() ? choice.text() : way, choice, seconds);
+      explanations->add(call, way.empty() ? choice.text() : way, choice, seconds,
+                        operation->why_not());
     };
   }
   return begun;
@@ -292,7 +293,11 @@ bool GroupCore::is_on_one_host() const {
 void GroupCore::set_have_devices() {
   options_.have_devices = true;
   if (size() == 1 || !is_on_one_host()) return;
-  planner_.set_direct({options_.own, options_.nodes, std::make_shared<KnownMemory>()});
+  // The system maps memory of an emulated device in microseconds, that of a GPU in up to a second
+  // (bench/results/2026-11-22-several-nodes-h200.md).
+  const bool maps_slowly =
+      devices_.device(p2p::LaneId{0}).info().backend != DeviceBackend::emulated;
+  planner_.set_direct({options_.own, options_.nodes, std::make_shared<KnownMemory>(), maps_slowly});
 }
 
 void GroupCore::set_up_board() {

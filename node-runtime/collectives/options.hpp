@@ -35,10 +35,10 @@ struct CollectiveOptions {
   /// all_reduce ("reduce_broadcast", "scatter_gather") or of all_to_all ("pairwise", "leaders",
   /// "bruck"); or "direct": each device of the host that has memory of a rank does a share for all,
   /// by reading and writing the memory of all ranks; or, of broadcast, reduce and all_reduce,
-  /// "gsb": ranks copy into a buffer of one rank's device and out of it. Empty:
-  /// runtime.collectives.
+  /// "gsb": ranks copy into a buffer of one rank's device and out of it; or "btb": into buffers of
+  /// half of the ranks, along a binomial tree. Empty: runtime.collectives.
   std::string algorithm{};
-  /// Under "gsb": how they copy. Nothing: runtime.collectives.
+  /// Under "gsb" and "btb": how they copy. Nothing: runtime.collectives.
   std::optional<Copies> copies{};
   /// Pieces in which a message is forwarded; 0: runtime.collectives.
   std::int64_t fragment_bytes = 0;

@@ -1,3 +1,4 @@
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -86,7 +87,11 @@ TEST_F(BenchVirtual, names_what_is_wrong_with_its_input) {
   refused({"--nodes", "10001"}, "--nodes: expected at most 10000; found '10001'");
   refused({"--nodes", "0"}, "--nodes: expected at least 1; found '0'");
   refused({"--algorithm", "best"}, "'best' is no algorithm of collectives; there are auto");
-  refused({"--algorithm", "gsb"}, "--algorithm gsb: it is for memory of devices of one host");
+  for (const char* way : {"direct", "gsb", "btb"}) {
+    const std::string why =
+        fmt::format("--algorithm {}: it is for memory of devices of one host", way);
+    refused({"--algorithm", way}, why.c_str());
+  }
   refused({"--operation", "sum"}, "--operation sum: expected one of barrier, broadcast");
   refused({"--map", "by-luck"}, "--map by-luck: expected one of by-core, by-node, random");
   refused({"--bytes", "16MiB:8"}, "expected SIZE or SIZE:SIZE, 8 B to 1 GiB; found '16MiB:8'");

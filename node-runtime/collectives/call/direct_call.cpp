@@ -13,28 +13,12 @@
 
 namespace heddle::collectives {
 
-KnownMemory::Knowledge KnownMemory::of(std::uint64_t memory) const {
-  const std::scoped_lock lock(mutex_);
-  const auto found = known_.find(memory);
-  if (found == known_.end()) return Knowledge::unknown;
-  return found->second ? Knowledge::mapped : Knowledge::refused;
-}
-
-void KnownMemory::learn(std::uint64_t memory, bool is_mapped) {
-  const std::scoped_lock lock(mutex_);
-  if (known_.size() >= most) known_.clear();
-  known_.insert_or_assign(memory, is_mapped);
-}
-
-void KnownMemory::keep(std::shared_ptr<std::byte> memory) {
-  const std::scoped_lock lock(mutex_);
-  kept_.push_back(std::move(memory));
-}
-
 namespace {
 
 /// Where a rank's memory is.
 struct Offer {
+  std::int64_t heard = 0;  ///< KnownMemory::heard_before()
+  bool maps_slowly = false;
   bool is_on_device = false;
   bool has_input = false;
   bool has_output = false;
@@ -44,6 +28,15 @@ struct Offer {
   [[nodiscard]] const DeviceUuid& device() const {
     return has_output ? output.handle.device : input.handle.device;
   }
+  [[nodiscard]] bool is_in_place() const {
+    return has_input && has_output && input.address == output.address;
+  }
+};
+
+/// Whether one who does the work could.
+struct Answer {
+  bool could = false;
+  std::array<char, 191> why{};  ///< if not; ends with a zero
 };
 
 /// An operation on its direct way, as one rank sees it: by one thread at a time, which has the
@@ -61,7 +54,12 @@ class DirectWay : public std::enable_shared_from_this<DirectWay> {
         jobs_(direct_jobs(call.kind, ranks(), Rank{call.root}, call.is_in_place)),
         what_(call.describe()),
         offers_(static_cast<std::size_t>(ranks())),
-        answers_(static_cast<std::size_t>(ranks()), 0) {}
+        answers_(static_cast<std::size_t>(ranks())) {
+    rank_.known->begins(memory_.number);
+  }
+  DirectWay(const DirectWay&) = delete;
+  DirectWay& operator=(const DirectWay&) = delete;
+  ~DirectWay() { rank_.known->ended(memory_.number); }
 
   [[nodiscard]] std::vector<Stage> stages() {
     return {referring(),
@@ -76,6 +74,10 @@ class DirectWay : public std::enable_shared_from_this<DirectWay> {
             here([this] { hear(Part::work); })};
   }
   [[nodiscard]] bool is_done() const { return is_done_; }
+  /// When the stages are over: why they have not done it; empty: they have.
+  [[nodiscard]] const std::string& why_not() const { return why_not_; }
+  /// Then: whether all ranks' memory is on one device, which cannot map it.
+  [[nodiscard]] bool shares_one_device() const { return workers_.size() == 1; }
 
  private:
   /// With several devices it is tried first whether all can map what they need.
@@ -116,6 +118,8 @@ class DirectWay : public std::enable_shared_from_this<DirectWay> {
 
   void make_offer() {
     Offer& made = offer(own());
+    made.heard = rank_.known->heard_before(memory_.number);
+    made.maps_slowly = rank_.maps_slowly;
     made.is_on_device = memory_.home.lane.has_value();
     const auto add = [&](const std::shared_ptr<p2p::Referral>& referral, bool& has,
                          p2p::MemoryReference& reference) {
@@ -144,33 +148,48 @@ class DirectWay : public std::enable_shared_from_this<DirectWay> {
   /// The same on all ranks.
   void decide() {
     goes_ = std::ranges::all_of(offers_, &Offer::is_on_device);
-    if (!goes_)
-      return refuse(
-          "not all ranks have their memory on a device whose memory processes "
-          "can share");
-    std::uint64_t identity = 1;
+    if (!goes_) {
+      return refuse("not all ranks have their memory on a device whose memory processes can share");
+    }
     for (std::int32_t r = 0; r < ranks(); ++r) {
-      const Offer& one = offer(r);
-      const auto is_new = [&](std::int32_t other) { return offer(other).device() != one.device(); };
+      const auto is_new = [&](std::int32_t other) {
+        return offer(other).device() != offer(r).device();
+      };
       if (std::ranges::all_of(workers_, is_new)) workers_.push_back(r);
+    }
+    identity_ = identity();
+    const std::int64_t heard = std::ranges::min(offers_, {}, &Offer::heard).heard;
+    const KnownMemory::Fact fact = rank_.known->of(identity_, heard);
+    using Knowledge = KnownMemory::Knowledge;
+    if (fact.knowledge == Knowledge::refused) return refuse(fact.why);
+    const bool maps_slowly = std::ranges::any_of(offers_, &Offer::maps_slowly);
+    if (fact.knowledge == Knowledge::unknown && maps_slowly && !memory_.is_forced) {
+      rank_.known->learn(memory_.number, identity_, {Knowledge::seen, {}});
+      return refuse("the memory is new to the group, and is mapped when it comes again");
+    }
+    needs_trial_ = workers_.size() > 1 && fact.knowledge != Knowledge::mapped;
+  }
+
+  /// A number for the allocations of all ranks.
+  [[nodiscard]] std::uint64_t identity() const {
+    std::uint64_t number = 1;
+    for (const Offer& one : offers_) {
       for (const p2p::MemoryReference* memory : {&one.input, &one.output}) {
         std::uint64_t device = 0;
         for (const std::uint8_t byte : memory->handle.device.bytes) device = mixed(device, byte);
-        identity = mixed(mixed(identity, device), memory->handle.allocation);
+        number = mixed(mixed(number, device), memory->handle.allocation);
       }
     }
-    identity_ = identity;
-    const KnownMemory::Knowledge knowledge = rank_.known->of(identity);
-    if (knowledge == KnownMemory::Knowledge::refused) {
-      goes_ = false;
-      return refuse("the memory of a rank cannot be mapped");
-    }
-    needs_trial_ = workers_.size() > 1 && knowledge == KnownMemory::Knowledge::unknown;
+    return number;
   }
 
-  void refuse(std::string_view why) const {
+  /// All ranks go another way.
+  void refuse(std::string why) {
+    goes_ = false;
+    why_not_ = std::move(why);
+    rank_.known->ended(memory_.number);
     if (!memory_.is_forced) return;
-    throw Error(ErrorCode::usage, fmt::format("{}: 'direct' cannot be taken: {}", what_, why));
+    throw Error(ErrorCode::usage, fmt::format("{}: 'direct' cannot be taken: {}", what_, why_not_));
   }
 
   // ---- the work -------------------------------------------------------------------------------
@@ -254,7 +273,7 @@ class DirectWay : public std::enable_shared_from_this<DirectWay> {
       stage.push_back(
           {say.what, [self, part, say = say.begin](Courier& courier, std::int64_t ticket) {
              if (!self->has(part) || !self->is_worker(self->own())) return true;
-             self->answer(self->own()) = self->refusal_->empty() ? 1 : 0;
+             self->answer(self->own()) = self->own_answer();
              return say(courier, ticket);
            }});
       Chore listen = receiving(r, std::as_writable_bytes(std::span(&answer(r), 1)), place);
@@ -269,24 +288,38 @@ class DirectWay : public std::enable_shared_from_this<DirectWay> {
 
   void hear(Part part) {
     if (!has(part)) return;
-    if (is_worker(own())) answer(own()) = refusal_->empty() ? 1 : 0;
-    const bool is_good =
-        std::ranges::all_of(workers_, [&](std::int32_t r) { return answer(r) != 0; });
-    rank_.known->learn(identity_, is_good);
-    if (!is_good) {
-      goes_ = false;
-      // One device alone maps before it writes; several have tried before.
-      const bool is_harmless = part == Part::trial || workers_.size() == 1;
-      if (is_harmless) return refuse("the memory of a rank cannot be mapped");
-      throw Error(ErrorCode::communication,
-                  fmt::format("{}: memory that could be mapped cannot be any more{}", what_,
-                              refusal_ == nullptr || refusal_->empty() ? "" : ": " + *refusal_));
+    if (is_worker(own())) answer(own()) = own_answer();
+    const auto failed =
+        std::ranges::find_if(workers_, [&](std::int32_t r) { return !answer(r).could; });
+    using Knowledge = KnownMemory::Knowledge;
+    if (failed == workers_.end()) {
+      rank_.known->learn(memory_.number, identity_, {Knowledge::mapped, {}});
+      is_done_ = part == Part::work;
+      if (is_done_) rank_.known->ended(memory_.number);
+      return;
     }
-    is_done_ = part == Part::work;
+    std::string why =
+        fmt::format("rank {} cannot map all memory: {}", *failed, answer(*failed).why.data());
+    rank_.known->learn(memory_.number, identity_, {Knowledge::refused, why});
+    // One device alone maps before it writes, and several have tried before. Otherwise some have
+    // written, which is no harm unless they wrote to an input.
+    const bool is_harmless = part == Part::trial || workers_.size() == 1 ||
+                             std::ranges::none_of(offers_, &Offer::is_in_place);
+    if (is_harmless) return refuse(std::move(why));
+    throw Error(ErrorCode::communication,
+                fmt::format("{}: memory that could be mapped cannot be any more: {}", what_, why));
+  }
+
+  [[nodiscard]] Answer own_answer() const {
+    Answer made;
+    made.could = refusal_->empty();
+    const std::size_t length = std::min(refusal_->size(), made.why.size() - 1);
+    std::copy_n(refusal_->begin(), length, made.why.begin());
+    return made;
   }
 
   // ---- messages -------------------------------------------------------------------------------
-  [[nodiscard]] std::uint8_t& answer(std::int32_t rank) {
+  [[nodiscard]] Answer& answer(std::int32_t rank) {
     return answers_[static_cast<std::size_t>(rank)];
   }
   [[nodiscard]] Courier::Name name(std::int32_t place) const {
@@ -318,24 +351,32 @@ class DirectWay : public std::enable_shared_from_this<DirectWay> {
   std::shared_ptr<p2p::Referral> input_;
   std::shared_ptr<p2p::Referral> output_;
   std::vector<Offer> offers_;          ///< by rank
-  std::vector<std::uint8_t> answers_;  ///< of workers, by rank: whether they could
+  std::vector<Answer> answers_;        ///< of workers, by rank
   std::vector<std::int32_t> workers_;  ///< the first rank on each device
   std::shared_ptr<std::string> refusal_;
   std::uint64_t identity_ = 0;
   bool goes_ = false;
   bool needs_trial_ = false;
   bool is_done_ = false;
+  std::string why_not_;
 };
 
 }  // namespace
 
 void add_direct_way(const Call& call, const DirectRank& rank, const DirectMemory& memory,
-                    Task& task) {
+                    std::function<std::shared_ptr<Errand>()> otherwise, Task& task) {
   const auto way = std::make_shared<DirectWay>(call, rank, memory, task);
   for (Stage& stage : way->stages()) {
     if (!stage.empty()) task.before.push_back(std::move(stage));
   }
   task.has_all = [way] { return way->is_done(); };
+  task.why_not = [way] {
+    return way->why_not().empty() ? std::string() : "direct: " + way->why_not();
+  };
+  if (!otherwise) return;
+  task.errand = [way, otherwise = std::move(otherwise)]() -> std::shared_ptr<Errand> {
+    return way->shares_one_device() ? otherwise() : nullptr;
+  };
 }
 
 }  // namespace heddle::collectives

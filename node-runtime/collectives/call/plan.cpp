@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "node-runtime/collectives/call/memory.hpp"
 #include "node-runtime/collectives/call/shared_buffer.hpp"
+#include "node-runtime/collectives/call/tree_buffers.hpp"
 #include "node-runtime/collectives/execution/seal.hpp"
 
 namespace heddle::collectives {
@@ -40,7 +41,13 @@ bool is_direct(const Call& call) {
   return call.is_listed && call.kind != CollectiveKind::all_gather;
 }
 
-SharedBufferOptions buffer_options(const Call& call, std::int64_t bytes, std::int64_t unit) {
+/// Has the ways by buffers.
+bool has_buffer_ways(CollectiveKind kind) {
+  return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce ||
+         kind == CollectiveKind::all_reduce;
+}
+
+BufferOptions buffer_options(const Call& call, std::int64_t bytes, std::int64_t unit) {
   constexpr std::int64_t usual = std::int64_t{1} << 19U;
   // Each fragment has its notes.
   constexpr std::int64_t fragments_max = 1024;
@@ -131,7 +138,7 @@ CollectiveChoice Planner::choose(const Call& call, const CollectiveQuery& query)
 }
 
 Planner::Planned Planner::plan(const Call& call, std::int64_t number, bool is_gated) {
-  const bool must_go_direct = overrides_of(call.options.algorithm).is_direct;
+  const bool must_go_direct = overrides_of(call.options.algorithm).device_way == DeviceWay::direct;
   const CollectiveQuery query = query_of(call);
   Planned planned{{}, choose(call, query)};
   CollectiveChoice& choice = planned.choice;
@@ -147,9 +154,14 @@ Planner::Planned Planner::plan(const Call& call, std::int64_t number, bool is_ga
                                                               : size_of(task.scalar);
   task.seal = seal_of(call, number);
   const Home home = home_of(call);
+  const std::string_view why_not = why_not_direct(call, query, must_go_direct);
+  const bool may_go_direct =
+      must_go_direct || (why_not.empty() && !call.options.chooses_algorithm());
+  if (home.lane && !why_not.empty()) {
+    task.why_not = [why_not] { return fmt::format("direct: {}", why_not); };
+  }
   set_places(call, key.schedule,
-             {home, is_gated, may_go_direct(call, query, must_go_direct), must_go_direct,
-              goes_by_buffer(call, query)},
+             {home, is_gated, may_go_direct, must_go_direct, way_by_buffers(call, query), number},
              task);
 
   std::int64_t longest = 1;
@@ -189,18 +201,19 @@ std::shared_ptr<const CompiledSchedule> Planner::schedule_of(const Key& key) {
   return made;
 }
 
-bool Planner::may_go_direct(const Call& call, const CollectiveQuery& query,
-                            bool is_asked_for) const {
+std::string_view Planner::why_not_direct(const Call& call, const CollectiveQuery& query,
+                                         bool is_asked_for) const {
   // Below, telling where memory is takes longer than the work.
   constexpr double least_bytes = 65536;
+  if (call.options.chooses_algorithm() && !is_asked_for) return "";
   const std::string_view why_not = why_not_on_one_device(call, query);
   if (!why_not.empty() && is_asked_for) {
     throw Error(ErrorCode::usage, fmt::format("'direct' cannot be taken: {}", why_not));
   }
+  if (!why_not.empty() || is_asked_for) return why_not;
   const bool has_blocks = call.has_blocks(Side::input) || call.has_blocks(Side::output);
   const double bytes = query.bytes * (has_blocks ? places_.size() : 1);
-  const bool is_chosen = bytes >= least_bytes && !call.options.chooses_algorithm();
-  return why_not.empty() && (is_asked_for || is_chosen);
+  return bytes < least_bytes ? "it is less than 64 KiB" : "";
 }
 
 std::string_view Planner::why_not_on_one_device(const Call& call,
@@ -217,15 +230,42 @@ std::string_view Planner::why_not_on_one_device(const Call& call,
   return query.bytes == 0 ? "there are no elements" : "";
 }
 
-bool Planner::goes_by_buffer(const Call& call, const CollectiveQuery& query) const {
-  const bool has_it = call.kind == CollectiveKind::broadcast ||
-                      call.kind == CollectiveKind::reduce ||
-                      call.kind == CollectiveKind::all_reduce;
-  const bool is_asked_for = overrides_of(call.options.algorithm).is_gsb;
-  if (!is_asked_for || !has_it || places_.size() == 1 || query.bytes == 0) return false;
+std::optional<DeviceWay> Planner::way_by_buffers(const Call& call,
+                                                 const CollectiveQuery& query) const {
+  const auto wanted = overrides_of(call.options.algorithm).device_way;
+  const bool has_it = has_buffer_ways(call.kind) && places_.size() > 1 && query.bytes > 0;
+  if (!wanted || wanted == DeviceWay::direct || !has_it) return std::nullopt;
   const std::string_view why_not = why_not_on_one_device(call, query);
-  if (why_not.empty()) return true;
-  throw Error(ErrorCode::usage, fmt::format("'gsb' cannot be taken: {}", why_not));
+  if (why_not.empty()) return wanted;
+  throw Error(ErrorCode::usage, fmt::format("'{}' cannot be taken: {}", name_of(*wanted), why_not));
+}
+
+/// What may be done in place of the steps.
+void Planner::set_ways(const Call& call, const Wanted& wanted, DirectMemory memory, Task& task) {
+  memory.is_forced = wanted.must_go_direct;
+  memory.number = wanted.number;
+  const std::int64_t unit = std::max<std::int64_t>(1, task.element_bytes);
+  const BufferOptions options = buffer_options(call, memory.block_bytes, unit);
+  if (wanted.by_buffers) {
+    // At once: what is wrong is found before anything travels.
+    const auto made = wanted.by_buffers == DeviceWay::btb
+                          ? make_tree_buffer_way(call, *direct_rank_, memory, options, task)
+                          : make_shared_buffer_way(call, *direct_rank_, memory, options, task);
+    task.errand = [made] { return made; };
+    return;
+  }
+  std::function<std::shared_ptr<Errand>()> by_buffer;
+  if (has_buffer_ways(call.kind) && !wanted.must_go_direct) {
+    by_buffer = [call, rank = *direct_rank_, memory, options, operation = task.operation,
+                 scalar = task.scalar, seal = task.seal] {
+      Task brief;
+      brief.operation = operation;
+      brief.scalar = scalar;
+      brief.seal = seal;
+      return make_shared_buffer_way(call, rank, memory, options, brief);
+    };
+  }
+  add_direct_way(call, *direct_rank_, memory, std::move(by_buffer), task);
 }
 
 /// Where blocks are in the task's memory, in elements of task.element_bytes.
@@ -276,21 +316,15 @@ void Planner::set_places(const Call& call, const ScheduleKey& key, const Wanted&
 
   const bool has_in = !call.inputs.empty() || call.is_in_place;
   const bool has_out = !call.outputs.empty();
-  if (wanted.may_go_direct || wanted.goes_by_buffer) {
+  if (wanted.may_go_direct || wanted.by_buffers) {
     const CallMemory& known = has_in ? sides->input : sides->output;
-    DirectMemory memory{home,
-                        nullptr,
-                        nullptr,
-                        known.block(0).bytes,
-                        known.block(0).signature,
-                        wanted.must_go_direct};
+    DirectMemory memory;
+    memory.home = home;
+    memory.block_bytes = known.block(0).bytes;
+    memory.signature = known.block(0).signature;
     if (has_in) memory.input = sides->input.base() + sides->input.block(0).offset;
     if (has_out) memory.output = sides->output.base() + sides->output.block(0).offset;
-    if (wanted.may_go_direct) add_direct_way(call, *direct_rank_, memory, task);
-    if (wanted.goes_by_buffer) {
-      task.errand = make_shared_buffer_way(call, *direct_rank_, memory,
-                                           buffer_options(call, known.block(0).bytes, unit), task);
-    }
+    set_ways(call, wanted, memory, task);
   }
 
   using Where = CallMemory::Block;

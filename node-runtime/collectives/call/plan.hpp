@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "node-runtime/collectives/call/call.hpp"
@@ -74,14 +75,18 @@ class Planner {
     bool is_gated = false;
     bool may_go_direct = false;
     bool must_go_direct = false;
-    bool goes_by_buffer = false;
+    std::optional<DeviceWay> by_buffers{};
+    std::int64_t number = 0;
   };
   void set_places(const Call& call, const ScheduleKey& key, const Wanted& wanted, Task& task);
-  /// Throws Error(usage) where the call asks for it and it cannot be.
-  [[nodiscard]] bool may_go_direct(const Call& call, const CollectiveQuery& query,
-                                   bool is_asked_for) const;
-  /// The call asks for the gsb way, and its operation has it. Throws likewise.
-  [[nodiscard]] bool goes_by_buffer(const Call& call, const CollectiveQuery& query) const;
+  void set_ways(const Call& call, const Wanted& wanted, DirectMemory memory, Task& task);
+  /// Why the direct way is not to be tried; empty: it is, or the call asks for another one. Throws
+  /// Error(usage) where the call asks for it and it cannot be.
+  [[nodiscard]] std::string_view why_not_direct(const Call& call, const CollectiveQuery& query,
+                                                bool is_asked_for) const;
+  /// The way by buffers that the call asks for, if its operation has it. Throws likewise.
+  [[nodiscard]] std::optional<DeviceWay> way_by_buffers(const Call& call,
+                                                        const CollectiveQuery& query) const;
   /// Why one device cannot do the operation for all; empty: it can.
   [[nodiscard]] std::string_view why_not_on_one_device(const Call& call,
                                                        const CollectiveQuery& query) const;

@@ -24,13 +24,13 @@ namespace {
 class SharedBufferLeader final : public SharedBufferSide {
  public:
   SharedBufferLeader(const Call& call, const DirectRank& rank, const DirectMemory& memory,
-                     const SharedBufferOptions& options, const Task& task)
+                     const BufferOptions& options, const Task& task)
       : SharedBufferSide(call, rank, memory, options, task),
         operation_(task.operation),
         scalar_(task.scalar),
         lane_(memory.home.lane.value_or(p2p::LaneId{0})),
         members_(static_cast<std::size_t>(ranks() - 1)),
-        places_(static_cast<std::size_t>(layout_.places())),
+        places_(static_cast<std::size_t>(cut_.places())),
         policy_(CopyPolicy::of(options.copies, call.kind, ranks(), memory.block_bytes)) {
     if (call.reduces()) {
       require_device_form(operation_, memory.home.devices->device(lane_).info().backend);
@@ -45,7 +45,7 @@ class SharedBufferLeader final : public SharedBufferSide {
   }
 
   [[nodiscard]] bool is_over() const override {
-    return given_out_ == layout_.fragments() && is_quiet();
+    return given_out_ == cut_.fragments() && is_quiet();
   }
 
   [[nodiscard]] std::string waits_for() const override {
@@ -67,7 +67,7 @@ class SharedBufferLeader final : public SharedBufferSide {
   }
 
  private:
-  using Note = SharedBufferNote;
+  using Note = BufferNote;
 
   struct Member {
     bool has_arrived = false;
@@ -95,7 +95,7 @@ class SharedBufferLeader final : public SharedBufferSide {
   [[nodiscard]] std::int32_t count() const { return static_cast<std::int32_t>(members_.size()); }
   [[nodiscard]] Member& member(std::int32_t m) { return members_[static_cast<std::size_t>(m)]; }
   [[nodiscard]] Place& place(std::int64_t fragment) {
-    return places_[static_cast<std::size_t>(fragment % layout_.places())];
+    return places_[static_cast<std::size_t>(fragment % cut_.places())];
   }
 
   void start() override {
@@ -144,8 +144,7 @@ class SharedBufferLeader final : public SharedBufferSide {
 
   void arrived(std::int32_t m, bool may_map) {
     member(m).has_arrived = true;
-    member(m).may_map =
-        may_map && reference_ && rank_.known->of(mapping_of(m)) != KnownMemory::Knowledge::refused;
+    member(m).may_map = may_map && reference_ && !rank_.known->is_refused(mapping_of(m));
     arrivals_.push_back(m);
     if (in_) assign(in_->arrived(m, member(m).may_map), false, next_in_ - 1);
     if (out_) assign(out_->arrived(m, member(m).may_map), true, next_out_);
@@ -153,7 +152,7 @@ class SharedBufferLeader final : public SharedBufferSide {
 
   void refused(std::int32_t m, const Note& note) {
     member(m).may_map = false;
-    rank_.known->learn(mapping_of(m), false);
+    rank_.known->learn_refused(mapping_of(m));
     if (note.is_out) return assign(out_->refused(m), true, next_out_);
     if (again_ && again_->member == m) end_again();
     // Otherwise all copies of the stage may have ended, by one that was done again.
@@ -192,8 +191,7 @@ class SharedBufferLeader final : public SharedBufferSide {
     receive_elements(rank_of(m), false, fragment, room.get(), [this, m, fragment, room, slot] {
       p2p::DeviceWork copy;
       copy.lane = lane_;
-      copy.queue =
-          copying({buffer_.get() + slot, false}, {room.get(), true}, layout_.bytes(fragment));
+      copy.queue = copying({buffer_.get() + slot, false}, {room.get(), true}, cut_.bytes(fragment));
       work(std::move(copy), [this, m, fragment, room] {
         give_back(room);
         in_ended(m, fragment, CopyType::staged);
@@ -212,7 +210,7 @@ class SharedBufferLeader final : public SharedBufferSide {
     p2p::DeviceWork copy;
     copy.lane = lane_;
     copy.queue = copying({at.room.get(), true}, {buffer_.get() + layout_.result(fragment), false},
-                         layout_.bytes(fragment));
+                         cut_.bytes(fragment));
     work(std::move(copy), [this, fragment] {
       place(fragment).is_in_room = true;
       for (const std::int32_t waiting : std::exchange(place(fragment).waiting, {})) {
@@ -264,7 +262,7 @@ class SharedBufferLeader final : public SharedBufferSide {
   }
 
   bool begin_in() {
-    const bool is_free = next_in_ < layout_.fragments() && next_in_ < given_out_ + layout_.places();
+    const bool is_free = next_in_ < cut_.fragments() && next_in_ < given_out_ + cut_.places();
     if (in_ || !is_free) return false;
     const std::int64_t fragment = next_in_++;
     Place& at = place(fragment);
@@ -318,7 +316,7 @@ class SharedBufferLeader final : public SharedBufferSide {
   }
 
   void finish() {
-    if (given_out_ < layout_.fragments() || std::exchange(has_told_all_, true)) return;
+    if (given_out_ < cut_.fragments() || std::exchange(has_told_all_, true)) return;
     Note note;
     note.kind = Note::Kind::over;
     note.copies = copies_;
@@ -338,23 +336,23 @@ class SharedBufferLeader final : public SharedBufferSide {
   }
 
   [[nodiscard]] DeviceQueue copying_own(std::int64_t fragment) const {
-    const NearMemory own{memory_.input + layout_.offset(fragment), !memory_.home.lane};
-    return copying({buffer_.get() + layout_.result(fragment), false}, own, layout_.bytes(fragment));
+    const NearMemory own{memory_.input + cut_.offset(fragment), !memory_.home.lane};
+    return copying({buffer_.get() + layout_.result(fragment), false}, own, cut_.bytes(fragment));
   }
 
   /// Its own elements are read and written in place, or on the host by way of the buffer.
   [[nodiscard]] DeviceQueue reducing_all(std::int64_t fragment) {
     const bool is_host = !memory_.home.lane;
-    std::byte* const input = memory_.input + layout_.offset(fragment);
-    std::byte* const output = memory_.output + layout_.offset(fragment);
-    BufferReduction all{operation_, scalar_, layout_.bytes(fragment), {}, {}};
+    std::byte* const input = memory_.input + cut_.offset(fragment);
+    std::byte* const output = memory_.output + cut_.offset(fragment);
+    BufferReduction all{operation_, scalar_, cut_.bytes(fragment), {}, {}};
     if (is_host) {
       all.host_input = input;
       all.own_slot = buffer_.get() + layout_.own(fragment);
       all.host_output = output;
     }
     for (std::int32_t r = 0; r < ranks(); ++r) {
-      if (Rank{r} == options_.leader) {
+      if (Rank{r} == options_.root) {
         all.from.push_back(is_host ? all.own_slot : input);
         continue;
       }
@@ -390,8 +388,7 @@ class SharedBufferLeader final : public SharedBufferSide {
 
 std::shared_ptr<Errand> make_shared_buffer_leader(const Call& call, const DirectRank& rank,
                                                   const DirectMemory& memory,
-                                                  const SharedBufferOptions& options,
-                                                  const Task& task) {
+                                                  const BufferOptions& options, const Task& task) {
   return std::make_shared<SharedBufferLeader>(call, rank, memory, options, task);
 }
 

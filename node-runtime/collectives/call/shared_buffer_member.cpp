@@ -17,12 +17,12 @@ class SharedBufferMember final : public SharedBufferSide {
 
   [[nodiscard]] bool is_over() const override { return has_all_ && is_quiet(); }
   [[nodiscard]] std::string waits_for() const override {
-    return fmt::format("rank {}, which has the buffer, after {} copies", options_.leader.value(),
+    return fmt::format("rank {}, which has the buffer, after {} copies", options_.root.value(),
                        done_);
   }
 
  private:
-  using Note = SharedBufferNote;
+  using Note = BufferNote;
 
   void start() override {
     Note note;
@@ -33,10 +33,10 @@ class SharedBufferMember final : public SharedBufferSide {
   }
 
   void tell(const Note& note) {
-    send_note(options_.leader, note, [] {});
+    send_note(options_.root, note, [] {});
   }
   void listen() {
-    receive_note(options_.leader, [this](const Note& note) { heard(note); });
+    receive_note(options_.root, [this](const Note& note) { heard(note); });
   }
 
   void heard(const Note& note) {
@@ -65,7 +65,7 @@ class SharedBufferMember final : public SharedBufferSide {
   }
 
   [[nodiscard]] std::byte* elements(const Note& note) const {
-    return (note.is_out ? memory_.output : memory_.input) + layout_.offset(note.fragment);
+    return (note.is_out ? memory_.output : memory_.input) + cut_.offset(note.fragment);
   }
 
   void copy_mapped(const Note& note) {
@@ -75,17 +75,17 @@ class SharedBufferMember final : public SharedBufferSide {
     const auto refusal = std::make_shared<std::string>();
     p2p::DeviceWork copy;
     copy.lane = *memory_.home.lane;
-    copy.remote.push_back({node_of(options_.leader), note.buffer});
+    copy.remote.push_back({node_of(options_.root), note.buffer});
     copy.refusal = refusal;
-    copy.queue = [own = elements(note), slot, is_out = note.is_out,
-                  bytes = static_cast<std::size_t>(layout_.bytes(note.fragment))](
-                     const p2p::WorkPlace& place) {
-      const Device* const device = &place.stream.device();
-      const p2p::Spot& buffer = place.remote.front();
-      std::byte* const there = buffer.address + slot;
-      if (is_out) return place.stream.copy({own, device}, {there, buffer.device}, bytes);
-      place.stream.copy({there, buffer.device}, {own, device}, bytes);
-    };
+    copy.queue =
+        [own = elements(note), slot, is_out = note.is_out,
+         bytes = static_cast<std::size_t>(cut_.bytes(note.fragment))](const p2p::WorkPlace& place) {
+          const Device* const device = &place.stream.device();
+          const p2p::Spot& buffer = place.remote.front();
+          std::byte* const there = buffer.address + slot;
+          if (is_out) return place.stream.copy({own, device}, {there, buffer.device}, bytes);
+          place.stream.copy({there, buffer.device}, {own, device}, bytes);
+        };
     work(std::move(copy), [this, note, refusal] {
       answer(note, refusal->empty() ? Note::Kind::ended : Note::Kind::refused);
     });
@@ -97,20 +97,20 @@ class SharedBufferMember final : public SharedBufferSide {
     copy.lane = *memory_.home.lane;
     const NearMemory own{elements(note), false};
     const NearMemory host{room, true};
-    copy.queue = note.is_out ? copying(own, host, layout_.bytes(note.fragment))
-                             : copying(host, own, layout_.bytes(note.fragment));
+    copy.queue = note.is_out ? copying(own, host, cut_.bytes(note.fragment))
+                             : copying(host, own, cut_.bytes(note.fragment));
     work(std::move(copy), std::move(then));
   }
 
   /// Staged, into the buffer: the leader sees its end by the message.
   void give(const Note& note) {
     if (!memory_.home.lane) {
-      return send_elements(options_.leader, false, note.fragment, elements(note),
+      return send_elements(options_.root, false, note.fragment, elements(note),
                            [this] { ++done_; });
     }
     const std::shared_ptr<std::byte> room = take_room();
     copy_here(note, room.get(), [this, note, room] {
-      send_elements(options_.leader, false, note.fragment, room.get(), [this, room] {
+      send_elements(options_.root, false, note.fragment, room.get(), [this, room] {
         ++done_;
         give_back(room);
       });
@@ -120,11 +120,11 @@ class SharedBufferMember final : public SharedBufferSide {
   /// Staged, out of the buffer.
   void take(const Note& note) {
     if (!memory_.home.lane) {
-      return receive_elements(options_.leader, true, note.fragment, elements(note),
+      return receive_elements(options_.root, true, note.fragment, elements(note),
                               [this, note] { answer(note, Note::Kind::ended); });
     }
     const std::shared_ptr<std::byte> room = take_room();
-    receive_elements(options_.leader, true, note.fragment, room.get(), [this, note, room] {
+    receive_elements(options_.root, true, note.fragment, room.get(), [this, note, room] {
       copy_here(note, room.get(), [this, note, room] {
         give_back(room);
         answer(note, Note::Kind::ended);
@@ -140,8 +140,7 @@ class SharedBufferMember final : public SharedBufferSide {
 
 std::shared_ptr<Errand> make_shared_buffer_member(const Call& call, const DirectRank& rank,
                                                   const DirectMemory& memory,
-                                                  const SharedBufferOptions& options,
-                                                  const Task& task) {
+                                                  const BufferOptions& options, const Task& task) {
   return std::make_shared<SharedBufferMember>(call, rank, memory, options, task);
 }
 

@@ -35,9 +35,26 @@ void Execution::skip_steps() {
   enter(Phase::steps);
 }
 
+/// The stages before are over.
+void Execution::choose_way() {
+  if (task_.has_all && task_.has_all()) {
+    way_ = "direct";
+    return skip_steps();
+  }
+  if (task_.why_not) why_not_ = task_.why_not();
+  try {
+    if (task_.errand) errand_ = task_.errand();
+  } catch (...) {
+    is_going_on_ = false;
+    throw;
+  }
+  enter(errand_ != nullptr ? Phase::errand : Phase::steps);
+  if (errand_ == nullptr) open_fragments();
+}
+
 /// Whether it is over.
 bool Execution::run_errand() {
-  Errand& errand = *task_.errand;
+  Errand& errand = *errand_;
   try {
     if (!std::exchange(errand_has_begun_, true)) errand.begin(errand_courier_);
     while (!errand_ended_.empty() && !failure_) {

@@ -49,19 +49,12 @@ void Execution::go_on() {
     switch (phase_) {
       case Phase::before:
         goes_on = next_stage(task_.before);
-        if (!goes_on || stage_ <= task_.before.size()) break;
-        if (task_.has_all && task_.has_all()) {
-          way_ = "direct";
-          skip_steps();
-        } else {
-          enter(task_.errand != nullptr ? Phase::errand : Phase::steps);
-          if (phase_ == Phase::steps) open_fragments();
-        }
+        if (goes_on && stage_ > task_.before.size()) choose_way();
         break;
       case Phase::errand:
         goes_on = run_errand();
         if (!goes_on || failure_) break;
-        way_ = task_.errand->describe();
+        way_ = errand_->describe();
         skip_steps();
         break;
       case Phase::steps:
@@ -280,6 +273,7 @@ void Execution::ended(std::int64_t ticket, const Error* failure) {
 void Execution::finish_task() {
   const Task done = std::exchange(task_, Task{});
   task_.schedule = done.schedule;
+  errand_ = nullptr;
   gathered_.clear();
   copy_works_.clear();
   if (!failure_ && done.finish) done.finish();
@@ -327,7 +321,7 @@ std::span<std::byte> Execution::bytes(const Spot& spot, std::int32_t block,
 
 std::string Execution::waits_for() const {
   if (is_over()) return "";
-  if (phase_ == Phase::errand) return task_.errand->waits_for();
+  if (phase_ == Phase::errand) return errand_->waits_for();
   if (phase_ != Phase::steps) {
     const std::vector<Stage>& stages = phase_ == Phase::before ? task_.before : task_.after;
     const bool is_known = stage_ > 0 && stage_ <= stages.size();

@@ -108,9 +108,13 @@ struct Task {
   std::optional<p2p::LaneId> lane{};
   /// Then: memory there for messages of several blocks.
   std::function<std::shared_ptr<std::byte>(std::int64_t bytes)> scratch{};
-  std::vector<Stage> before{};             ///< one after the other, before the steps
-  std::function<bool()> has_all{};         ///< asked then: no step is needed; may be empty
-  std::shared_ptr<Errand> errand{};        ///< if they are: done in place of the steps; may be null
+  std::vector<Stage> before{};      ///< one after the other, before the steps
+  std::function<bool()> has_all{};  ///< asked then: no step is needed; may be empty
+  /// Asked behind it, if steps are needed: what is done in their place; null: they are. May be
+  /// empty.
+  std::function<std::shared_ptr<Errand>()> errand{};
+  /// Asked then: why a way that the stages before would have been cannot be taken. May be empty.
+  std::function<std::string()> why_not{};
   std::vector<Stage> after{};              ///< behind the steps
   std::function<void()> finish{};          ///< when all has been done; may be empty
   std::shared_ptr<std::byte> own_slots{};  ///< keeps the slots; null: the caller does
@@ -161,6 +165,8 @@ class Execution {
   /// When it is over, what was done in place of the steps: "direct" where Task::has_all was true,
   /// or what the errand says; empty: the steps.
   [[nodiscard]] const std::string& way() const { return way_; }
+  /// Then: what Task::why_not has said.
+  [[nodiscard]] const std::string& why_not() const { return why_not_; }
   /// "receive block 3 from rank 2 to the output" of the first fragment under way; empty: it is
   /// over.
   [[nodiscard]] std::string waits_for() const;
@@ -216,6 +222,7 @@ class Execution {
   void enter(Phase phase);
   [[nodiscard]] bool run_errand();
   void skip_steps();
+  void choose_way();
   [[nodiscard]] bool next_stage(const std::vector<Stage>& stages);
   void open_fragments();
   void run_ready();
@@ -260,7 +267,9 @@ class Execution {
   static constexpr std::int64_t errand_tickets = -(std::int64_t{1} << 40U);
   bool errand_has_begun_ = false;
   std::deque<std::int64_t> errand_ended_;  ///< its tickets that it has not been told of
+  std::shared_ptr<Errand> errand_;
   std::string way_;
+  std::string why_not_;
   bool is_running_ = false;   ///< run_ready() is on the stack
   bool is_going_on_ = false;  ///< likewise
   std::optional<Error> failure_;

@@ -88,6 +88,8 @@ class Operation final : private Courier, public std::enable_shared_from_this<Ope
   [[nodiscard]] bool is_over();
   /// When it is over: Execution::way().
   [[nodiscard]] const std::string& way() const { return execution_.way(); }
+  /// Then: Execution::why_not().
+  [[nodiscard]] const std::string& why_not() const { return execution_.why_not(); }
   /// Blocks until it is over; throws what made it fail. Not by the progress thread. Any number of
   /// threads and times.
   void wait();

@@ -19,6 +19,7 @@ constexpr std::string_view kind_names[] = {
     "all_reduce", "reduce_scatter", "all_to_all", "scan",   "exclusive_scan"};
 constexpr std::string_view all_reduce_names[] = {"reduce_broadcast", "scatter_gather"};
 constexpr std::string_view all_to_all_names[] = {"pairwise", "leaders", "bruck"};
+constexpr std::string_view device_way_names[] = {"direct", "gsb", "btb"};
 constexpr std::string_view level_names[] = {"gpu", "socket", "host", "network"};
 
 double rounds_of(std::int32_t size) {
@@ -289,6 +290,10 @@ std::string_view name_of(CollectiveKind kind) {
   return kind_names[static_cast<std::size_t>(kind)];
 }
 
+std::string_view name_of(DeviceWay way) {
+  return device_way_names[static_cast<std::size_t>(way)];
+}
+
 double LevelRates::seconds(double bytes) const {
   return bytes <= static_cast<double>(short_bytes) ? short_s + bytes / short_bytes_per_s
                                                    : long_s + bytes / long_bytes_per_s;
@@ -312,11 +317,11 @@ CollectiveOverrides overrides_of(std::string_view algorithm) {
     if (name == algorithm) overrides.all_to_all = way;
     known += fmt::format(", {}", name);
   }
-  overrides.is_direct = algorithm == "direct";
-  overrides.is_gsb = algorithm == "gsb";
-  known += ", direct, gsb";
-  const bool is_way = overrides.is_direct || overrides.is_gsb;
-  if (overrides.tree || overrides.all_reduce || overrides.all_to_all || is_way) {
+  for (const DeviceWay way : device_ways) {
+    if (name_of(way) == algorithm) overrides.device_way = way;
+    known += fmt::format(", {}", name_of(way));
+  }
+  if (overrides.tree || overrides.all_reduce || overrides.all_to_all || overrides.device_way) {
     return overrides;
   }
   throw Error(ErrorCode::usage,

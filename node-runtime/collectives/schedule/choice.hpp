@@ -66,17 +66,25 @@ struct CollectiveQuery {
   }
 };
 
+/// How ranks on one host that have devices may do an operation in place of a schedule's steps.
+enum class DeviceWay : std::uint8_t {
+  direct,  ///< one device reads and writes the memory of all ranks
+  gsb,     ///< ranks copy to and from a buffer of one rank's device
+  btb,     ///< ranks copy to and from buffers of half of them, along a tree
+};
+inline constexpr std::array device_ways{DeviceWay::direct, DeviceWay::gsb, DeviceWay::btb};
+[[nodiscard]] std::string_view name_of(DeviceWay way);
+
 /// What callers ask for.
 struct CollectiveOverrides {
   std::optional<Tree> tree;  ///< at all levels
   std::optional<AllReduce> all_reduce;
   std::optional<AllToAll> all_to_all;
   std::optional<std::int64_t> fragment_bytes;
-  bool is_direct = false;  ///< one device reads and writes the memory of all ranks
-  bool is_gsb = false;     ///< ranks copy to and from a buffer of one rank's device
+  std::optional<DeviceWay> device_way;
 };
 /// Reads the name of a tree, or of a way of all_reduce or all_to_all: "chain", "scatter_gather",
-/// "bruck"; or "direct" or "gsb". Throws Error(usage) for another one.
+/// "bruck"; or a DeviceWay: "direct". Throws Error(usage) for another one.
 [[nodiscard]] CollectiveOverrides overrides_of(std::string_view algorithm);
 
 struct CollectiveChoice {

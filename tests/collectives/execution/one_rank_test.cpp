@@ -194,7 +194,7 @@ TEST(Errands, are_done_between_the_stages_in_place_of_the_steps) {
   Task task = copying(1, from, to);
   task.before = {{immediate(notes, "a")}};
   task.has_all = [] { return false; };
-  task.errand = std::make_shared<Echo>(notes);
+  task.errand = [echo = std::make_shared<Echo>(notes)] { return echo; };
   task.after = {{immediate(notes, "b")}};
   QuietCourier courier;
   Execution execution(std::move(task), courier);
@@ -216,7 +216,7 @@ TEST(Errands, that_fail_are_over_when_nothing_is_under_way) {
   std::byte to{0};
   std::vector<std::string> notes;
   Task task = copying(1, from, to);
-  task.errand = std::make_shared<Echo>(notes);
+  task.errand = [echo = std::make_shared<Echo>(notes)] { return echo; };
   task.after = {{immediate(notes, "b")}};
   QuietCourier courier;
   Execution execution(std::move(task), courier);

@@ -85,7 +85,10 @@ class Cases {
     reductions();
     lists();
     in_flight();
-    if (size_ > 1 && node_.devices() > 0) shared_buffer();
+    if (size_ > 1 && node_.devices() > 0) {
+      shared_buffer();
+      tree_buffers();
+    }
     barrier();
   }
 
@@ -124,7 +127,8 @@ class Cases {
     if (below(2) == 0) made.fragment_bytes = 8 * (1 + below(1000));
     made.copies = static_cast<Copies>(below(copies_names.size()));
     // Ranks of one host that have devices.
-    if (made.algorithm == "gsb" && node_.devices() == 0) made.algorithm = "auto";
+    const bool is_by_buffers = made.algorithm == "gsb" || made.algorithm == "btb";
+    if (is_by_buffers && node_.devices() == 0) made.algorithm = "auto";
     return made;
   }
   [[nodiscard]] std::string named(const char* what) const {
@@ -134,7 +138,7 @@ class Cases {
   void moves() {
     const auto trees = {"auto", "flat", "chain", "binary", "binomial", "split_binary"};
     TypedMemory sent = own_ == root_ ? filled(n_) : memory(n_);
-    broadcast(sent.in(), root_, options({"auto", "flat", "chain", "split_binary", "gsb", "gsb"}));
+    broadcast(sent.in(), root_, options({"auto", "flat", "chain", "split_binary", "gsb", "btb"}));
     sent.check(named("broadcast"), [&](std::int64_t i) { return value(root_, i, seed_); });
 
     TypedMemory all = filled(n_ * size_);
@@ -172,12 +176,12 @@ class Cases {
     const auto whole = [&](std::int64_t i) { return bracket(0, size_, i, seed_); };
     const TypedMemory from = filled(n_);
     TypedMemory to = memory(n_);
-    reduce(from.out(), to.in(), sum, root_, options({"auto", "chain", "binary", "gsb"}));
+    reduce(from.out(), to.in(), sum, root_, options({"auto", "chain", "binary", "gsb", "btb"}));
     to.check(named("reduce"), 0, own_ == root_ ? n_ : 0, whole);
 
     TypedMemory everywhere = memory(n_);
     const auto ways = {
-        "auto", "reduce_broadcast", "scatter_gather", "chain", "split_binary", "gsb", "gsb", "gsb"};
+        "auto", "reduce_broadcast", "scatter_gather", "chain", "split_binary", "gsb", "btb", "btb"};
     all_reduce(from.out(), everywhere.in(), sum, options(ways));
     everywhere.check(named("all_reduce"), whole);
     TypedMemory in_place = filled(n_);
@@ -336,6 +340,35 @@ class Cases {
               : "gsb, ";
       if (!way.starts_with(expected)) {
         throw Error(ErrorCode::internal, named("gsb") + ": " + way + ", not " + expected);
+      }
+    }
+  }
+
+  /// Copies along a tree: each rank has those with its parent and its children, of two fragments
+  /// in each direction.
+  void tree_buffers() {
+    const std::int64_t doubles = 600;
+    CollectiveOptions wanted;
+    wanted.algorithm = "btb";
+    wanted.fragment_bytes = 2400;
+    for (std::size_t k = 0; k < copies_names.size(); ++k) {
+      wanted.copies = static_cast<Copies>(k);
+      TypedMemory all{double_type(0), doubles, &node_.device(0)};
+      all.fill([&](std::int64_t i) { return value(own_, i, seed_); });
+      const Collective begun = group_.begin_all_reduce(all.in(), ReduceOperation::sum(), wanted);
+      begun.wait();
+      all.check(named("btb"), [&](std::int64_t i) { return bracket(0, size_, i, seed_); });
+      std::int64_t others = own_ == 0 ? 0 : 1;
+      for (int distance = 1; own_ % (2 * distance) == 0 && own_ + distance < size_; distance *= 2) {
+        ++others;
+      }
+      // The table stages all of few bytes.
+      const bool is_staged = wanted.copies == Copies::staged || wanted.copies == Copies::by_table;
+      const std::string expected = fmt::format("btb, {} of {} copies of this rank staged",
+                                               is_staged ? 4 * others : 0, 4 * others);
+      const std::string way = begun.report().algorithm;
+      if (way != expected) {
+        throw Error(ErrorCode::internal, named("btb") + ": " + way + ", not " + expected);
       }
     }
   }
