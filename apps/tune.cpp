@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 #include <map>
 #include <mpi.h>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -18,12 +19,15 @@
 #include "apps/tuning/copies.hpp"
 #include "apps/tuning/cpu.hpp"
 #include "apps/tuning/device.hpp"
+#include "apps/tuning/group_copies.hpp"
 #include "apps/tuning/messages.hpp"
 #include "apps/tuning/products.hpp"
 #include "kernels/cpu/blas.hpp"
 #include "kernels/cpu/blas_memory.hpp"
 #include "node-runtime/machine/prepare.hpp"
+#include "node-runtime/node.hpp"
 #include "node-runtime/node_facts.hpp"
+#include "node-runtime/transport/communicator.hpp"
 #include "node-runtime/tuning.hpp"
 #include "node-runtime/wanted_devices.hpp"
 
@@ -151,6 +155,12 @@ class Tuner {
     tuned_ = file.tuned;
   }
 
+  [[nodiscard]] bool has_devices() const { return device_count_ > 0; }
+  /// Of the first kind of device.
+  void add_group_copies(std::vector<StagedCopies> rows) {
+    measured_.devices.front().group_copies = std::move(rows);
+  }
+
   [[nodiscard]] std::string table() const {
     NodeFacts facts;
     facts.cpu_workers = facts.cpu_workers_of_all = workers_.count;
@@ -275,6 +285,34 @@ class Tuner {
   TunedValues tuned_;
 };
 
+/// Copies between the ranks of this host, on a node's devices as a run has them. Collective; only
+/// node 0 has a tuner.
+void measure_groups(const TuneOptions& options, const Config& config, std::optional<Tuner>& tuner,
+                    const tuning::Effort& effort) {
+  constexpr double seconds_max = 3;
+  const Communicator all(MPI_COMM_WORLD);
+  const std::set<std::string> hosts(all.hosts().begin(), all.hosts().end());
+  int is_worth_it = tuner && tuner->has_devices() && hosts.size() == 1 && all.size() > 1 ? 1 : 0;
+  check_mpi(MPI_Bcast(&is_worth_it, 1, MPI_INT, 0, MPI_COMM_WORLD), "MPI_Bcast");
+  if (is_worth_it == 0) return;
+  Config wanted = config;
+  wanted.runtime.cpu_workers = 1;
+  wanted.runtime.devices.per_node = 1;
+  wanted.runtime.devices.memory = small_device_bytes / 2;
+  wanted.trace = {};
+  wanted.machine = output_path(options, describe_host());
+  Node node(wanted, MPI_COMM_WORLD);
+  const auto tell = [&](const std::string& what) {
+    if (tuner) effort.tell(what);
+  };
+  std::vector<StagedCopies> rows =
+      tuning::measure_group_copies(node, std::min(seconds_max, options.seconds / 30), tell);
+  node.stop();
+  if (!tuner || rows.empty()) return;
+  tuner->add_group_copies(std::move(rows));
+  tuner->write();
+}
+
 }  // namespace
 
 void tune(const TuneOptions& options, Run& run) {
@@ -299,6 +337,9 @@ void tune(const TuneOptions& options, Run& run) {
   if (first) teller.end();
   if (run.mpi().active()) tuning::wait_quietly(MPI_COMM_WORLD);
   run.mpi().throw_together(trouble);
+  if (run.mpi().active()) {
+    run.mpi().throw_together(trouble_of([&] { measure_groups(options, config, tuner, effort); }));
+  }
   if (first && options.verbosity != Verbosity::quiet) print(tuner->table());
 }
 

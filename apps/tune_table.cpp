@@ -8,6 +8,7 @@
 
 #include "algorithms/qr/layout.hpp"
 #include "apps/tuning/operands.hpp"
+#include "base/units.hpp"
 #include "kernels/kernel_case.hpp"
 #include "kernels/kernels.hpp"
 #include "node-runtime/node_facts.hpp"
@@ -102,6 +103,12 @@ std::string device_rows(const DeviceMeasurement& device) {
                   device.copies.to_host, device.copies.both_ways);
   if (device.copies.to_peer) copies += fmt::format(", {:.1f} to its like", *device.copies.to_peer);
   out += row("copies", copies);
+  for (const StagedCopies& one : device.group_copies) {
+    out +=
+        row("", fmt::format("{} of {} ranks, up to {}: {} of {} copies are staged", one.operation,
+                            one.ranks, format_bytes(static_cast<std::uint64_t>(one.bytes)),
+                            one.staged, one.ranks - 1));
+  }
   if (!device.copies.within || !device.copies.packing || !device.copies.short_us) return out;
   return out + row("", fmt::format(
                            "{:.1f} GB/s within it, {:.1f} packing, {:.1f} us for a short one",

@@ -13,6 +13,7 @@
 #include "config/words.hpp"
 #include "node-runtime/collectives/group.hpp"
 #include "node-runtime/collectives/group_core.hpp"
+#include "node-runtime/measured_copies.hpp"
 #include "node-runtime/node_parts.hpp"
 #include "node-runtime/path_rates.hpp"
 #include "node-runtime/transport/p2p/endpoint_options.hpp"
@@ -172,6 +173,7 @@ std::shared_ptr<GroupCore> Node::Parts::make_world() {
   options.patience =
       std::chrono::milliseconds(static_cast<std::int64_t>(1000 * config.runtime.watchdog_seconds));
   options.defaults = default_options(config.runtime.collectives);
+  options.copies = measured_copies(facts.tuning.measured);
   messages->take_channels(options.channel.value() + 1);
   auto core = GroupCore::make(messages, std::move(options));
   std::int8_t has_devices = facts.devices > 0 && messages->takes_device_memory() ? 1 : 0;

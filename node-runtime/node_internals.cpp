@@ -79,6 +79,11 @@ std::shared_ptr<UserMessages> NodeInternals::user_messages() const {
   return parts_.user_messages();
 }
 
+std::shared_ptr<collectives::GroupCore> NodeInternals::group_of_all() const {
+  if (parts_.world == nullptr) parts_.world = parts_.make_world();
+  return parts_.world;
+}
+
 std::vector<ThreadReport> NodeInternals::threads() const {
   std::vector<ThreadReport> reports;
   for (const trace::ThreadTrace* thread : parts_.recorder.threads()) {

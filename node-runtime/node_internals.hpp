@@ -14,6 +14,9 @@ class Engine;
 class TileStore;
 class UserMessages;
 
+namespace collectives {
+class GroupCore;
+}
 namespace protocol {
 struct JobCounters;
 }
@@ -51,6 +54,8 @@ class NodeInternals {
   [[nodiscard]] trace::ClockOffset compare_clocks() const;
   /// What moves messages beside those of tiles.
   [[nodiscard]] std::shared_ptr<UserMessages> user_messages() const;
+  /// What handles of Node::group() share.
+  [[nodiscard]] std::shared_ptr<collectives::GroupCore> group_of_all() const;
   /// With runtime.messages.explain: how the messages came that this node has received, a text for
   /// each kind.
   [[nodiscard]] std::vector<std::string> explained_messages() const;

@@ -36,7 +36,7 @@ constexpr std::int64_t blocks_least = 16;
 constexpr std::int64_t blocks_of_all = 2048;
 constexpr std::int64_t long_elements = tile_elements;
 constexpr std::int64_t short_elements = long_elements / 16;
-constexpr int rounds = 9;
+constexpr int reading_rounds = 9;
 constexpr double round_seconds = 0.02;
 
 /// Where a node's workers write.
@@ -166,7 +166,7 @@ std::optional<MessageMeasurement::Reading> reading_beside_work(
 
   std::vector<double> short_ones;
   std::vector<double> long_ones;
-  for (int i = 0; i <= rounds; ++i) {
+  for (int i = 0; i <= reading_rounds; ++i) {
     others.tell_all(round_seconds);
     std::vector<ReadTimes> times{node.round(next_of(0), round_seconds)};
     for (std::size_t o = 0; o < others.count(); ++o) times.push_back(others.hear<ReadTimes>(o));

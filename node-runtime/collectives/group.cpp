@@ -137,6 +137,7 @@ std::shared_ptr<GroupCore> make_member(GroupCore& parent, const Wish& own,
       parent.options().yields,
       parent.options().waiting,
       parent.options().have_devices,
+      parent.options().copies,
       parent.options().defaults,
       parent.options().explanations};
   for (const Rank r : members) {

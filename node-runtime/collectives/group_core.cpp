@@ -297,7 +297,8 @@ void GroupCore::set_have_devices() {
   // (bench/results/2026-11-22-several-nodes-h200.md).
   const bool maps_slowly =
       devices_.device(p2p::LaneId{0}).info().backend != DeviceBackend::emulated;
-  planner_.set_direct({options_.own, options_.nodes, std::make_shared<KnownMemory>(), maps_slowly});
+  planner_.set_direct({options_.own, options_.nodes, std::make_shared<KnownMemory>(), maps_slowly,
+                       options_.copies});
 }
 
 void GroupCore::set_up_board() {

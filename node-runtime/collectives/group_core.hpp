@@ -50,7 +50,9 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
     std::int32_t looks = 0;
     std::int32_t yields = 0;
     Waiting waiting{};
-    bool have_devices = false;     ///< all nodes, for memory of messages
+    bool have_devices = false;  ///< all nodes, for memory of messages
+    /// Of copies between ranks that share a device; null: nothing is known.
+    std::shared_ptr<const CopyTable> copies{};
     CollectiveOptions defaults{};  ///< of calls that do not say otherwise
     /// Null: nothing is explained.
     std::shared_ptr<Explanations> explanations{};
@@ -73,6 +75,12 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   [[nodiscard]] const Planner& planner() const { return planner_; }
   /// Before calls on elements: all nodes have devices.
   void set_have_devices();
+  /// All ranks are on one host, and have devices.
+  [[nodiscard]] bool may_share_devices() const { return planner_.may_share_devices(); }
+  /// Then, between two calls: for what measures copies.
+  void set_copy_table(std::shared_ptr<const CopyTable> copies) {
+    planner_.set_copy_table(std::move(copies));
+  }
   /// Throws Error(usage) when the node has ended.
   [[nodiscard]] std::shared_ptr<UserMessages> user_messages() const { return devices_.messages(); }
   [[nodiscard]] NodeDevices& devices() { return devices_; }

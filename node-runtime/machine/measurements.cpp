@@ -15,6 +15,11 @@ const DeviceMeasurement* Measurements::device(const std::string& backend,
 Measurements merge(Measurements newer, const Measurements& older) {
   if (!newer.cpu) newer.cpu = older.cpu;
   if (!newer.messages) newer.messages = older.messages;
+  for (DeviceMeasurement& device : newer.devices) {
+    const DeviceMeasurement* const before = older.device(device.backend, device.name);
+    if (device.group_copies.empty() && before != nullptr)
+      device.group_copies = before->group_copies;
+  }
   for (const DeviceMeasurement& device : older.devices) {
     if (newer.device(device.backend, device.name) == nullptr) newer.devices.push_back(device);
   }

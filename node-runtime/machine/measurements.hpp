@@ -44,6 +44,17 @@ struct CopyRates {
   friend bool operator==(const CopyRates&, const CopyRates&) = default;
 };
 
+/// Copies between ranks of a host and a buffer that they share on one of their devices: how many
+/// are best staged (decisions/037).
+struct StagedCopies {
+  std::string operation;    ///< broadcast, reduce, all_reduce
+  std::int32_t ranks = 2;   ///< of which all but one copy
+  std::int64_t bytes = 0;   ///< of a rank's elements
+  std::int32_t staged = 0;  ///< copies in each direction
+
+  friend bool operator==(const StagedCopies&, const StagedCopies&) = default;
+};
+
 /// On one kind of device, alone.
 struct DeviceMeasurement {
   std::string backend;       ///< cuda, emulated
@@ -53,6 +64,7 @@ struct DeviceMeasurement {
   KernelTimes kernels;       ///< products on that many streams
   kernel::cuda::ProductChoices products;  ///< empty: not measured
   CopyRates copies;
+  std::vector<StagedCopies> group_copies{};  ///< empty: not measured
 
   friend bool operator==(const DeviceMeasurement&, const DeviceMeasurement&) = default;
 };
@@ -94,7 +106,7 @@ struct Measurements {
   friend bool operator==(const Measurements&, const Measurements&) = default;
 };
 
-/// `newer`, and of `older` what `newer` lacks: another kind of device, messages.
+/// `newer`, and of `older` what `newer` lacks: another kind of device, copies of groups, messages.
 [[nodiscard]] Measurements merge(Measurements newer, const Measurements& older);
 
 }  // namespace heddle

@@ -1,6 +1,7 @@
 #include "node-runtime/machine/measurements_yaml.hpp"
 
 #include <algorithm>
+#include <array>
 #include <fmt/format.h>
 #include <iterator>
 #include <limits>
@@ -99,9 +100,35 @@ MessageMeasurement read_messages(const YamlReader& reader, const YAML::Node& nod
   return messages;
 }
 
+std::vector<StagedCopies> read_group_copies(const YamlReader& reader, const YAML::Node& node) {
+  constexpr std::array<std::string_view, 3> operations{"broadcast", "reduce", "all_reduce"};
+  reader.expect_list(node, "group_copies");
+  std::vector<StagedCopies> rows;
+  for (const auto& entry : node) {
+    reader.expect_map(entry, "group_copies", {"operation", "ranks", "bytes", "staged"});
+    StagedCopies row;
+    row.operation = reader.scalar<std::string>(entry, "operation", "an operation's name");
+    if (std::ranges::find(operations, row.operation) == operations.end()) {
+      reader.fail(entry["operation"].Mark(),
+                  fmt::format("'operation' must be one of {}", fmt::join(operations, ", ")));
+    }
+    row.ranks = whole32(reader, entry, "ranks", 2);
+    row.bytes = reader.whole(entry, "bytes", 1);
+    row.staged = whole32(reader, entry, "staged", 0);
+    if (row.staged >= row.ranks) {
+      reader.fail(
+          entry["staged"].Mark(),
+          fmt::format("'staged' must be less than 'ranks', {}: one does not copy", row.ranks));
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
 DeviceMeasurement read_device(const YamlReader& reader, const YAML::Node& node) {
-  reader.expect_map(node, "devices",
-                    {"backend", "name", "library", "streams", "kernels", "products", "copies"});
+  reader.expect_map(
+      node, "devices",
+      {"backend", "name", "library", "streams", "kernels", "products", "copies", "group_copies"});
   DeviceMeasurement device;
   device.backend = reader.scalar<std::string>(node, "backend", "a backend");
   if (device.backend != "cuda" && device.backend != "emulated") {
@@ -114,6 +141,7 @@ DeviceMeasurement read_device(const YamlReader& reader, const YAML::Node& node) 
   device.kernels = read_times(reader, reader.member(node, "kernels"), "kernels");
   if (node["products"]) device.products = read_products(reader, node["products"]);
   device.copies = read_copies(reader, reader.member(node, "copies"));
+  if (node["group_copies"]) device.group_copies = read_group_copies(reader, node["group_copies"]);
   return device;
 }
 
@@ -155,6 +183,20 @@ void put_products(YAML::Emitter& out, const kernel::cuda::ProductChoices& choice
   out << YAML::EndSeq;
 }
 
+void put_group_copies(YAML::Emitter& out, const std::vector<StagedCopies>& rows) {
+  out << YAML::Key << "group_copies" << YAML::Value
+      << YAML::Comment("of ranks - 1, to and from a buffer that ranks share") << YAML::BeginSeq;
+  for (const StagedCopies& row : rows) {
+    out << YAML::Flow << YAML::BeginMap;
+    put(out, "operation", row.operation);
+    put(out, "ranks", row.ranks);
+    put(out, "bytes", row.bytes);
+    put(out, "staged", row.staged);
+    out << YAML::EndMap;
+  }
+  out << YAML::EndSeq;
+}
+
 void put_device(YAML::Emitter& out, const DeviceMeasurement& device) {
   out << YAML::BeginMap;
   put_text(out, "backend", device.backend);
@@ -171,7 +213,9 @@ void put_device(YAML::Emitter& out, const DeviceMeasurement& device) {
   if (device.copies.within) put(out, "within", *device.copies.within);
   if (device.copies.packing) put(out, "packing", *device.copies.packing);
   if (device.copies.short_us) put(out, "short_us", *device.copies.short_us);
-  out << YAML::EndMap << YAML::EndMap;
+  out << YAML::EndMap;
+  if (!device.group_copies.empty()) put_group_copies(out, device.group_copies);
+  out << YAML::EndMap;
 }
 
 }  // namespace

@@ -112,6 +112,12 @@ TEST(MachineFile, IsRefusedWithPlaceAndReasonWhenItsMeasurementsAreDamaged) {
         Case{"size_min: 3072", "size_min: 1536", "'size_min' must rise"},
         Case{"to_host: 52.5", "to_host: -1", "'to_host' must be positive"},
         Case{"to_host: 52.5", "to_hst: 1", "no key 'to_hst'"},
+        Case{"operation: all_reduce", "operation: scan",
+             "'operation' must be one of broadcast, reduce, all_reduce"},
+        Case{"ranks: 4", "ranks: 1", "'ranks' must be at least 2"},
+        Case{"bytes: 8192", "bytes: 0", "'bytes' must be at least 1"},
+        Case{"staged: 3", "staged: 4", "'staged' must be less than 'ranks', 4"},
+        Case{"staged: 3", "stages: 3", "no key 'stages'"},
         Case{"latency_us: 1.5", "latency: 1.5", "no key 'latency'"}}) {
     const std::string message = refusal(damaged(c.piece, c.by));
     EXPECT_NE(message.find(c.expected), std::string::npos) << c.by << ": '" << message << "'";

@@ -36,7 +36,8 @@ inline Measurements sample_measurements() {
       .streams = 3,
       .kernels = {{&kernel::gsmm, 1024, 1024, 0, 43.25}, {&kernel::geqrt, 4096, 512, 256, 900}},
       .products = {{768, 0, 0}, {1536, 17, 3}, {3072, 20, 15}},
-      .copies = {55, 52.5, 98, 130.25, 1800, 1600.5, 9.5}};
+      .copies = {55, 52.5, 98, 130.25, 1800, 1600.5, 9.5},
+      .group_copies = {{"all_reduce", 4, 8192, 3}, {"all_reduce", 4, 1048576, 0}}};
   DeviceMeasurement emulated{.backend = "emulated",
                              .name = "emulated",
                              .library = "",

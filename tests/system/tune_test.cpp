@@ -69,6 +69,33 @@ TEST_F(Tune, measures_messages_between_two_nodes_and_keeps_what_it_did_not_measu
   EXPECT_TRUE(contains(testing::read_file(folder_ / "f.yaml"), "latency_us"));
 }
 
+TEST_F(Tune, measures_copies_of_groups_where_nodes_of_one_host_have_devices) {
+  const auto words = [](const char* backend) {
+    return std::vector<std::string>{"tune",
+                                    "--seconds",
+                                    "1",
+                                    "--set",
+                                    std::string("runtime.devices.backend=").append(backend),
+                                    "--output",
+                                    "f.yaml"};
+  };
+  const Ended without = run(on(2, words("none")));
+  ASSERT_EQ(without.status, 0) << without.error;
+  EXPECT_FALSE(contains(testing::read_file(folder_ / "f.yaml"), "group_copies"));
+
+  const Ended with = run(on(3, words("emulated")));
+  ASSERT_EQ(with.status, 0) << with.error;
+  EXPECT_TRUE(contains(with.out, "broadcast of 3 ranks, up to 4.00 KiB: ")) << with.out;
+  const std::string file = testing::read_file(folder_ / "f.yaml");
+  EXPECT_TRUE(contains(file, "{operation: broadcast, ranks: 3, bytes: 4096, staged: ")) << file;
+  EXPECT_EQ(plan_with("f.yaml", 2).status, 0);
+
+  // One node measures none, and keeps them.
+  const Ended alone_again = run(alone(words("emulated")));
+  ASSERT_EQ(alone_again.status, 0) << alone_again.error;
+  EXPECT_TRUE(contains(testing::read_file(folder_ / "f.yaml"), "group_copies"));
+}
+
 TEST_F(Tune, refuses_what_it_cannot_do_before_it_measures) {
   struct Case {
     std::vector<std::string> options;

@@ -47,6 +47,11 @@ void BufferSide::ended(std::int64_t ticket) {
   then();
 }
 
+CopyPolicy BufferSide::policy(CollectiveKind kind) const {
+  return CopyPolicy::of(options_.copies, kind, ranks(), memory_.block_bytes,
+                        rank_.copies != nullptr ? *rank_.copies : CopyTable{});
+}
+
 // ---- messages and works ----------------------------------------------------------------------
 
 std::int64_t BufferSide::ticket_of(Then then) {

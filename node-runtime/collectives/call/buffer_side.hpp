@@ -86,6 +86,9 @@ class BufferSide : public Errand {
   void work(p2p::DeviceWork work, Then then);
   void refer(std::shared_ptr<p2p::Referral> referral, Then then);
 
+  /// As the call wants it, and what is known of copies says.
+  [[nodiscard]] CopyPolicy policy(CollectiveKind kind) const;
+
   /// Host memory for a fragment, kept for the next one.
   [[nodiscard]] std::shared_ptr<std::byte> take_room();
   void give_back(std::shared_ptr<std::byte> room) { rooms_.push_back(std::move(room)); }

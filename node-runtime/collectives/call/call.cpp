@@ -116,6 +116,10 @@ bool Call::may_reorder() const {
          operation.is_commutative();
 }
 
+bool Call::is_exact() const {
+  return operation.is_exact(scalar_of(inputs.empty() ? outputs.front() : inputs.front(), *this));
+}
+
 Order Call::order() const {
   return may_reorder() ? options.order.value_or(Order::ranks) : Order::ranks;
 }

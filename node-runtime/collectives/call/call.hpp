@@ -61,6 +61,8 @@ struct Call {
   /// Whether the order of the reduction may be that of places: all but prefixes and operations that
   /// are not commutative.
   [[nodiscard]] bool may_reorder() const;
+  /// Of a reduction: every order gives the same bits.
+  [[nodiscard]] bool is_exact() const;
   /// The order that is asked for.
   [[nodiscard]] Order order() const;
   /// One buffer of that side has a block for each rank.

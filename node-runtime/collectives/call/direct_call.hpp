@@ -9,6 +9,7 @@
 #include "node-runtime/collectives/call/known_memory.hpp"
 #include "node-runtime/collectives/call/memory.hpp"
 #include "node-runtime/collectives/execution/execution.hpp"
+#include "node-runtime/collectives/schedule/copy_table.hpp"
 #include "node-runtime/collectives/schedule/direct.hpp"
 
 namespace heddle::collectives {
@@ -31,6 +32,8 @@ struct DirectRank {
   std::shared_ptr<KnownMemory> known;
   /// Mapping memory takes longer than an operation on it; if one rank says so, all go by it.
   bool maps_slowly = false;
+  /// Of copies to and from this rank's device; null: nothing is known.
+  std::shared_ptr<const CopyTable> copies{};
 };
 /// This rank's side of one operation.
 struct DirectMemory {

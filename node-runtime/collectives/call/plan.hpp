@@ -54,6 +54,12 @@ class Planner {
   /// Before the first call, where all ranks are on one host and have devices: operations on large
   /// memory of devices go the direct way.
   void set_direct(DirectRank rank) { direct_rank_ = std::move(rank); }
+  /// Whether it is so.
+  [[nodiscard]] bool may_share_devices() const { return direct_rank_.has_value(); }
+  /// Between two calls, then.
+  void set_copy_table(std::shared_ptr<const CopyTable> copies) {
+    direct_rank_->copies = std::move(copies);
+  }
   [[nodiscard]] const CollectiveRates& rates() const { return rates_; }
   /// Before the first call.
   [[nodiscard]] const Places& places() const { return places_; }

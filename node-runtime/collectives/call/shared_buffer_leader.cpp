@@ -31,7 +31,7 @@ class SharedBufferLeader final : public SharedBufferSide {
         lane_(memory.home.lane.value_or(p2p::LaneId{0})),
         members_(static_cast<std::size_t>(ranks() - 1)),
         places_(static_cast<std::size_t>(cut_.places())),
-        policy_(CopyPolicy::of(options.copies, call.kind, ranks(), memory.block_bytes)) {
+        policy_(policy(call.kind)) {
     if (call.reduces()) {
       require_device_form(operation_, memory.home.devices->device(lane_).info().backend);
     }

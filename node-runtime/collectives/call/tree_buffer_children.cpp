@@ -2,7 +2,6 @@
 
 #include "base/assert.hpp"
 #include "node-runtime/collectives/call/tree_buffer_way.hpp"
-#include "node-runtime/collectives/execution/seal.hpp"
 
 /// What a rank does with the children of its buffer.
 namespace heddle::collectives {
@@ -110,7 +109,11 @@ DeviceQueue TreeBufferWay::reducing_next(std::int64_t fragment) const {
   if (!is_result || has_copies_out_ || is_on_host()) both.to.push_back(value(fragment));
   if (is_result) {
     std::byte* const output = memory_.output + cut_.offset(fragment);
-    is_on_host() ? void(both.host_output = output) : both.to.push_back(output);
+    if (is_on_host()) {
+      both.host_output = output;
+    } else {
+      both.to.push_back(output);
+    }
   }
   return reducing(std::move(both));
 }

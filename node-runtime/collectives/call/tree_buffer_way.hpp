@@ -10,6 +10,7 @@
 
 #include "node-runtime/collectives/call/buffer_works.hpp"
 #include "node-runtime/collectives/call/tree_buffers.hpp"
+#include "node-runtime/collectives/execution/seal.hpp"
 #include "node-runtime/collectives/schedule/buffer_tree.hpp"
 
 namespace heddle::collectives {

@@ -22,10 +22,10 @@ TreeBufferWay::TreeBufferWay(const Call& call, const DirectRank& rank, const Dir
   }
   buffer_ = memory.home.devices->scratch(lane_, layout_.all_bytes());
   places_.resize(static_cast<std::size_t>(cut_.places()));
-  const CopyPolicy policy = CopyPolicy::of(options.copies, call.kind, ranks(), memory.block_bytes);
+  const CopyPolicy wanted = policy(call.kind);
   for (const BufferTree::Child& one : tree_.children) {
     Child child{one.rank, one.comes_first};
-    child.is_staged = !policy.is_dynamic() && member_of(one.rank) < policy.staged();
+    child.is_staged = !wanted.is_dynamic() && member_of(one.rank) < wanted.staged();
     child.owed = arrivals_of(one.rank);
     children_.push_back(child);
   }

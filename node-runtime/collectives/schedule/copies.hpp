@@ -9,7 +9,7 @@ namespace heddle {
 /// How ranks copy between their memory and the buffer that they share on a GPU, where an operation
 /// goes by such a buffer (002 section 5).
 enum class Copies : std::uint8_t {
-  automatic,  ///< as `by_speed`
+  automatic,  ///< as measured for the operation, ranks and size; otherwise as `by_speed`
   by_table,   ///< "static": as many are staged as a table says for the operation, ranks and size
   by_speed,   ///< "dynamic": the type whose copies end sooner is taken more often
   mapped,     ///< each rank's device reads and writes the buffer, mapped in its process

@@ -28,28 +28,10 @@ CopyType type_of(CopyState state) {
   return (static_cast<int>(state) - from) % 2 == 0 ? CopyType::mapped : CopyType::staged;
 }
 
-/// Staged copies of 15, up to a size.
-struct Row {
-  std::int64_t bytes_max;
-  std::int32_t staged;
-};
-constexpr std::int32_t copies_of_table = 15;
-constexpr std::array<Row, 4> reduction_rows{{{8192, 15}, {65536, 11}, {131072, 2}, {262144, 1}}};
-constexpr std::array<Row, 4> other_rows{{{8192, 15}, {16384, 10}, {131072, 3}, {262144, 1}}};
-
 }  // namespace
 
 std::string_view name_of(CopyState state) {
   return state_names.at(static_cast<std::size_t>(state));
-}
-
-std::int32_t staged_by_table(CollectiveKind kind, std::int32_t copies, std::int64_t bytes) {
-  const bool reduces = kind == CollectiveKind::reduce || kind == CollectiveKind::all_reduce;
-  for (const Row& row : reduces ? reduction_rows : other_rows) {
-    if (bytes > row.bytes_max) continue;
-    return (row.staged * copies + copies_of_table / 2) / copies_of_table;
-  }
-  return 0;
 }
 
 CopyPolicy CopyPolicy::fixed(std::int32_t staged) {
@@ -65,13 +47,19 @@ CopyPolicy CopyPolicy::dynamic() {
 }
 
 CopyPolicy CopyPolicy::of(Copies copies, CollectiveKind kind, std::int32_t ranks,
-                          std::int64_t bytes) {
+                          std::int64_t bytes, const CopyTable& known) {
+  const auto staged = known.staged(kind, ranks, bytes);
   switch (copies) {
-    case Copies::automatic:
+    case Copies::automatic: {
+      if (staged) return fixed(*staged);
+      const auto faster = known.faster(bytes);
+      return faster ? fixed(*faster == CopyType::staged ? ranks : 0) : dynamic();
+    }
     case Copies::by_speed:
       return dynamic();
     case Copies::by_table:
-      return fixed(staged_by_table(kind, ranks - 1, bytes));
+      return fixed(staged ? *staged
+                          : published_copy_table().staged(kind, ranks, bytes).value_or(0));
     case Copies::mapped:
       return fixed(0);
     case Copies::staged:

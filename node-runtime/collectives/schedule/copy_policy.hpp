@@ -7,15 +7,11 @@
 
 #include "node-runtime/collectives/schedule/choice.hpp"
 #include "node-runtime/collectives/schedule/copies.hpp"
+#include "node-runtime/collectives/schedule/copy_table.hpp"
 
 /// Which copies between ranks' memory and a buffer that they share are mapped, and which are staged
 /// (002 section 5.2). Pure: it is told what happens, in its order, and needs no clock.
 namespace heddle::collectives {
-
-enum class CopyType : std::uint8_t { mapped, staged };
-[[nodiscard]] constexpr CopyType other(CopyType type) {
-  return type == CopyType::mapped ? CopyType::staged : CopyType::mapped;
-}
 
 /// The eight states of a copy (002 section 5.2.3): INIT, RTS, IPC_ASGN, HS_ASGN, IPC_INIT, HS_INIT,
 /// IPC_CMP and HS_CMP.
@@ -39,9 +35,11 @@ class CopyPolicy {
   [[nodiscard]] static CopyPolicy fixed(std::int32_t staged);
   /// Dynamic: by which copies end first.
   [[nodiscard]] static CopyPolicy dynamic();
-  /// The policy of `copies` for an operation of `ranks`, of `bytes` each.
+  /// The policy of `copies` for an operation of `ranks`, of `bytes` each. By table: the published
+  /// one, where `known` has no row for the operation. Automatic: by `known`, if it has one; else
+  /// all of the type that is faster by far; else dynamic.
   [[nodiscard]] static CopyPolicy of(Copies copies, CollectiveKind kind, std::int32_t ranks,
-                                     std::int64_t bytes);
+                                     std::int64_t bytes, const CopyTable& known);
 
   [[nodiscard]] bool is_dynamic() const { return is_dynamic_; }
   [[nodiscard]] std::int32_t staged() const { return staged_; }
@@ -121,12 +119,5 @@ class CopyStage {
   std::int32_t assigned_ = 0;
   std::int32_t left_;
 };
-
-/// How many copies of a stage are staged under Copies::by_table: of `copies` ranks beside the
-/// leader, `bytes` each. The table is for 15 copies, and other numbers have a share of it. It has
-/// the cases that 002 tells for K80 GPUs (sections 5.2.1, 5.3.1, 5.3.3), and steps between them:
-/// all copies are staged up to 8 KiB, none beyond 256 KiB.
-[[nodiscard]] std::int32_t staged_by_table(CollectiveKind kind, std::int32_t copies,
-                                           std::int64_t bytes);
 
 }  // namespace heddle::collectives

@@ -51,27 +51,12 @@ TEST(StaticCopies, are_staged_by_arrival) {
 }
 
 TEST(StaticCopies, are_all_of_one_type_where_that_is_asked_for) {
-  CopyPolicy none = CopyPolicy::of(Copies::mapped, CollectiveKind::all_reduce, 4, 8);
+  CopyPolicy none = CopyPolicy::of(Copies::mapped, CollectiveKind::all_reduce, 4, 8, {});
   CopyStage mapped_stage(none, 3, CopyStage::Repeats::last_slow_one);
   EXPECT_EQ(all_arrive(mapped_stage, 3), "m0 m1 m2");
-  CopyPolicy all = CopyPolicy::of(Copies::staged, CollectiveKind::all_reduce, 4, 1 << 30);
+  CopyPolicy all = CopyPolicy::of(Copies::staged, CollectiveKind::all_reduce, 4, 1 << 30, {});
   CopyStage staged_stage(all, 3, CopyStage::Repeats::last_slow_one);
   EXPECT_EQ(all_arrive(staged_stage, 3), "s0 s1 s2");
-}
-
-TEST(StaticCopies, of_the_table_are_those_of_the_paper) {
-  // 002 section 5.3.1: 11 of 15 for 64 KB of all_reduce; section 5.3.3: 2 for 128 KB.
-  EXPECT_EQ(staged_by_table(CollectiveKind::all_reduce, 15, 65536), 11);
-  EXPECT_EQ(staged_by_table(CollectiveKind::all_reduce, 15, 131072), 2);
-  EXPECT_EQ(staged_by_table(CollectiveKind::reduce, 15, 65536), 11);
-  // Section 5.2.1: 10 of 15 for 16 KB of all_gather.
-  EXPECT_EQ(staged_by_table(CollectiveKind::all_gather, 15, 16384), 10);
-  EXPECT_EQ(staged_by_table(CollectiveKind::all_reduce, 15, 8), 15);
-  EXPECT_EQ(staged_by_table(CollectiveKind::all_reduce, 15, 1 << 20), 0);
-  // Of three copies the same share: 11/15 of them are 2.2.
-  EXPECT_EQ(staged_by_table(CollectiveKind::all_reduce, 3, 65536), 2);
-  EXPECT_EQ(staged_by_table(CollectiveKind::all_reduce, 1, 8), 1);
-  EXPECT_EQ(CopyPolicy::of(Copies::by_table, CollectiveKind::all_reduce, 16, 65536).staged(), 11);
 }
 
 TEST(DynamicCopies, begin_with_one_of_each_type_and_then_wait) {
