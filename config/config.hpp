@@ -58,11 +58,23 @@ struct Layout {
   std::optional<Tree> tree;                   ///< how the virtual tiles of a QR panel become one R
 };
 
+/// Links between the emulated devices of a host. 10^9 bytes per second; 0: no limit.
+struct DeviceLinks {
+  double rate = 0;         ///< of each device, in each direction
+  double latency_us = 0;   ///< of a copy between devices
+  double switch_rate = 0;  ///< of what a PCI switch's devices share, in each direction
+  std::optional<std::int64_t> devices_per_switch;   ///< nothing: all are on one
+  std::optional<std::int64_t> switches_per_socket;  ///< likewise
+};
+
 struct Devices {
   std::optional<DeviceBackend> backend;
   std::optional<std::int64_t> per_node;
   std::optional<std::uint64_t> memory;  ///< bytes of each device to use at most
   std::optional<std::int64_t> streams;  ///< concurrent kernel streams per device
+  std::int64_t nodes_per_device = 1;    ///< of a host, that share an emulated device
+  double turn_us = 140;                 ///< until such a device turns to another node's work
+  DeviceLinks links;                    ///< of emulated devices
 };
 
 /// Messages between nodes.
