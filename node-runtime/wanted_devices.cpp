@@ -25,11 +25,11 @@ void check_emulated_keys(const config::Devices& devices) {
                             key));
   };
   refuse(devices.nodes_per_device > 1, "nodes_per_device");
-  refuse(devices.links.rate > 0, "links.rate");
-  refuse(devices.links.latency_us > 0, "links.latency_us");
-  refuse(devices.links.switch_rate > 0, "links.switch_rate");
-  refuse(devices.links.devices_per_switch.has_value(), "links.devices_per_switch");
-  refuse(devices.links.switches_per_socket.has_value(), "links.switches_per_socket");
+  refuse(devices.link_rate > 0, "links.rate");
+  refuse(devices.link_latency_us > 0, "links.latency_us");
+  refuse(devices.switch_rate > 0, "links.switch_rate");
+  refuse(devices.devices_per_switch.has_value(), "links.devices_per_switch");
+  refuse(devices.switches_per_socket.has_value(), "links.switches_per_socket");
 }
 
 }  // namespace
@@ -57,13 +57,13 @@ DeviceOptions wanted_devices(const config::Devices& devices) {
   }
   constexpr double giga = 1e9;
   EmulatedOptions& emulated = options.emulated;
-  emulated.peer_rate = devices.links.rate * giga;
-  emulated.peer_latency_us = devices.links.latency_us;
-  emulated.switch_rate = devices.links.switch_rate * giga;
+  emulated.peer_rate = devices.link_rate * giga;
+  emulated.peer_latency_us = devices.link_latency_us;
+  emulated.switch_rate = devices.switch_rate * giga;
   emulated.places.devices_per_switch =
-      static_cast<std::int32_t>(devices.links.devices_per_switch.value_or(0));
+      static_cast<std::int32_t>(devices.devices_per_switch.value_or(0));
   emulated.places.switches_per_socket =
-      static_cast<std::int32_t>(devices.links.switches_per_socket.value_or(0));
+      static_cast<std::int32_t>(devices.switches_per_socket.value_or(0));
   emulated.turn_us = devices.turn_us;
   return options;
 }

@@ -41,11 +41,7 @@ bool is_direct(const Call& call) {
 }
 
 SharedBufferOptions buffer_options(const Call& call, std::int64_t bytes, std::int64_t unit) {
-  constexpr std::int64_t usual = std::int64_t{1} << 19U;
-  // Each fragment has its notes.
-  constexpr std::int64_t fragments_max = 1024;
-  const std::int64_t wanted = call.options.fragment_bytes > 0 ? call.options.fragment_bytes : usual;
-  const std::int64_t least = std::max(wanted, (bytes + fragments_max - 1) / fragments_max);
+  const std::int64_t least = buffer_fragment(call, bytes);
   return {Rank{call.is_rooted() ? call.root : 0}, call.options.copies.value_or(Copies::automatic),
           (least + unit - 1) / unit * unit};
 }
@@ -119,21 +115,27 @@ CollectiveQuery Planner::query_of(const Call& call) const {
 }
 
 CollectiveChoice Planner::choose(const Call& call) const {
-  return choose(call, query_of(call));
+  return choose_way(call, query_of(call)).choice;
 }
 
-CollectiveChoice Planner::choose(const Call& call, const CollectiveQuery& query) const {
-  CollectiveOverrides overrides = overrides_of(call.options.algorithm);
-  if (call.options.fragment_bytes > 0) overrides.fragment_bytes = call.options.fragment_bytes;
+OrderQuery Planner::order_of(const Call& call) const {
   OrderQuery order;
   if (call.may_reorder()) order = {call.order(), is_exact(call), &values_};
-  return choose_in_order(query, rates_, overrides, order);
+  return order;
+}
+
+CollectiveChoice Planner::choose(const Call& call, const CollectiveQuery& query,
+                                 const CollectiveRates& rates) const {
+  CollectiveOverrides overrides = overrides_of(call.options.algorithm);
+  if (call.options.fragment_bytes > 0) overrides.fragment_bytes = call.options.fragment_bytes;
+  return choose_in_order(query, rates, overrides, order_of(call));
 }
 
 Planner::Planned Planner::plan(const Call& call, std::int64_t number, bool is_gated) {
-  const bool must_go_direct = overrides_of(call.options.algorithm).is_direct;
   const CollectiveQuery query = query_of(call);
-  Planned planned{{}, choose(call, query)};
+  const bool must_go_direct = this->must_go_direct(call, query);
+  Chosen chosen = choose_way(call, query);
+  Planned planned{{}, std::move(chosen.choice)};
   CollectiveChoice& choice = planned.choice;
   const Key key{key_of(call.kind, call.is_rooted() ? call.root : 0, choice), is_direct(call)};
   Task& task = planned.task;
@@ -147,10 +149,10 @@ Planner::Planned Planner::plan(const Call& call, std::int64_t number, bool is_ga
                                                               : size_of(task.scalar);
   task.seal = seal_of(call, number);
   const Home home = home_of(call);
+  choice.is_on_device = home.lane.has_value();
+  const bool may_go_direct = chosen.tries_direct || must_go_direct;
   set_places(call, key.schedule,
-             {home, is_gated, may_go_direct(call, query, must_go_direct), must_go_direct,
-              goes_by_buffer(call, query)},
-             task);
+             {home, is_gated, may_go_direct, must_go_direct, goes_by_buffer(call, query)}, task);
 
   std::int64_t longest = 1;
   for (const Step& step : task.schedule->schedule().steps) {
@@ -187,20 +189,6 @@ std::shared_ptr<const CompiledSchedule> Planner::schedule_of(const Key& key) {
   if (schedules_.size() >= schedules_kept) schedules_.clear();
   schedules_.emplace(key, made);
   return made;
-}
-
-bool Planner::may_go_direct(const Call& call, const CollectiveQuery& query,
-                            bool is_asked_for) const {
-  // Below, telling where memory is takes longer than the work.
-  constexpr double least_bytes = 65536;
-  const std::string_view why_not = why_not_on_one_device(call, query);
-  if (!why_not.empty() && is_asked_for) {
-    throw Error(ErrorCode::usage, fmt::format("'direct' cannot be taken: {}", why_not));
-  }
-  const bool has_blocks = call.has_blocks(Side::input) || call.has_blocks(Side::output);
-  const double bytes = query.bytes * (has_blocks ? places_.size() : 1);
-  const bool is_chosen = bytes >= least_bytes && !call.options.chooses_algorithm();
-  return why_not.empty() && (is_asked_for || is_chosen);
 }
 
 std::string_view Planner::why_not_on_one_device(const Call& call,

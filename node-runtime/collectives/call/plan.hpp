@@ -14,6 +14,7 @@
 #include "node-runtime/collectives/call/memory.hpp"
 #include "node-runtime/collectives/execution/execution.hpp"
 #include "node-runtime/collectives/schedule/choice.hpp"
+#include "node-runtime/collectives/schedule/device_ways.hpp"
 #include "node-runtime/collectives/schedule/levels.hpp"
 #include "node-runtime/collectives/schedule/make_schedule.hpp"
 #include "node-runtime/collectives/schedule/places.hpp"
@@ -23,6 +24,9 @@ namespace heddle::collectives {
 
 /// A number for what must be the same on all ranks of operation `number`, beside the elements.
 [[nodiscard]] std::uint64_t seal_of(const Call& call, std::int64_t number);
+
+/// Bytes of a fragment of the gsb way, for an operation on `bytes`: as the call wants, at least.
+[[nodiscard]] std::int64_t buffer_fragment(const Call& call, std::int64_t bytes);
 
 /// Turns calls on one rank of a group into tasks, and keeps what several of them need: schedules,
 /// and the shapes of types.
@@ -67,7 +71,29 @@ class Planner {
   };
 
   [[nodiscard]] CollectiveQuery query_of(const Call& call) const;
-  [[nodiscard]] CollectiveChoice choose(const Call& call, const CollectiveQuery& query) const;
+  /// What the choice of a way for memory of devices follows from, beside places and rates.
+  struct WayKey {
+    CollectiveKind kind;
+    std::int32_t root;
+    bool is_in_place;
+    Order order;
+    bool has_orders;
+    bool is_exact;
+    double bytes;
+    std::int64_t fragment_bytes;
+    friend auto operator<=>(const WayKey&, const WayKey&) = default;
+  };
+  struct Chosen {
+    CollectiveChoice choice;
+    bool tries_direct = false;
+  };
+  /// With the ways for memory of devices, where there are such and the caller has not chosen.
+  [[nodiscard]] Chosen choose_way(const Call& call, const CollectiveQuery& query) const;
+  [[nodiscard]] Chosen make_choice(const Call& call, CollectiveQuery query,
+                                   const OrderQuery& order) const;
+  [[nodiscard]] OrderQuery order_of(const Call& call) const;
+  [[nodiscard]] CollectiveChoice choose(const Call& call, const CollectiveQuery& query,
+                                        const CollectiveRates& rates) const;
   [[nodiscard]] std::shared_ptr<const CompiledSchedule> schedule_of(const Key& key);
   struct Wanted {
     Home home;
@@ -77,9 +103,8 @@ class Planner {
     bool goes_by_buffer = false;
   };
   void set_places(const Call& call, const ScheduleKey& key, const Wanted& wanted, Task& task);
-  /// Throws Error(usage) where the call asks for it and it cannot be.
-  [[nodiscard]] bool may_go_direct(const Call& call, const CollectiveQuery& query,
-                                   bool is_asked_for) const;
+  /// The call asks for the direct way. Throws Error(usage) where it cannot be taken.
+  [[nodiscard]] bool must_go_direct(const Call& call, const CollectiveQuery& query) const;
   /// The call asks for the gsb way, and its operation has it. Throws likewise.
   [[nodiscard]] bool goes_by_buffer(const Call& call, const CollectiveQuery& query) const;
   /// Why one device cannot do the operation for all; empty: it can.
@@ -97,7 +122,8 @@ class Planner {
   std::optional<DirectRank> direct_rank_;
   p2p::ShapeCache inputs_{false};
   p2p::ShapeCache outputs_{true};
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
+  mutable std::map<WayKey, Chosen> ways_;                             ///< under the mutex
   std::map<Key, std::shared_ptr<const CompiledSchedule>> schedules_;  ///< under the mutex
 };
 
