@@ -207,10 +207,11 @@ int doctor(const DoctorOptions& options, Run& run) {
   const GpuNeighbours neighbours = find_gpu_neighbours(config.runtime.devices, communicator);
   DeviceSet devices;
   std::optional<NodeSheet> sheet;
-  communicator.throw_together(trouble_of([&] {
-    devices = open_devices(config, options, neighbours, communicator.rank());
-    sheet = describe_node(communicator.rank(), run.mpi().active(), devices);
-  }));
+  communicator.throw_together(trouble_of(
+      [&] { devices = open_devices(config, options, neighbours, communicator.rank()); }));
+  share_emulated_devices(devices, config.runtime.devices, communicator);
+  communicator.throw_together(
+      trouble_of([&] { sheet = describe_node(communicator.rank(), run.mpi().active(), devices); }));
   const ProbeOptions probing = options_for(devices, communicator);
   const HostMemory memory =
       try_host_memory(communicator, faults_of(options.faults, communicator.rank()).host);

@@ -16,7 +16,6 @@
 #include "base/process_memory.hpp"
 #include "node-runtime/collectives/board/board.hpp"
 #include "node-runtime/collectives/schedule/levels.hpp"
-#include "node-runtime/collectives/schedule/places.hpp"
 #include "node-runtime/transport/p2p/mpi/host_region.hpp"
 #include "node-runtime/transport/probe/pair_groups.hpp"
 
@@ -116,9 +115,12 @@ std::string try_reading(const Communicator& communicator, bool refuses) {
 
 std::vector<CollectiveSheet::Group> groups_of(std::span<const NodeSheet> nodes) {
   std::vector<std::string> hosts;
-  for (const NodeSheet& node : nodes) hosts.push_back(node.host);
-  const collectives::Levels levels(
-      collectives::places_on_hosts(hosts, static_cast<std::int32_t>(nodes.size())));
+  std::vector<NodePlace> places;
+  for (const NodeSheet& node : nodes) {
+    hosts.push_back(node.host);
+    places.push_back(node.place);
+  }
+  const collectives::Levels levels(places_of_nodes(places, hosts));
   std::vector<CollectiveSheet::Group> found;
   std::set<std::pair<Level, Rank>> seen;
   // The outer levels behind the inner ones.

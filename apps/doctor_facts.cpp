@@ -120,7 +120,9 @@ NodeSheet describe_node(std::int32_t node, bool has_mpi, const DeviceSet& device
   ::gethostname(host.data(), host.size() - 1);
   sheet.host = host.data();
   sheet.process = ::getpid();
-  sheet.cores = static_cast<std::int32_t>(CpuTopology::detect().cores().size());
+  const CpuTopology topology = CpuTopology::detect();
+  sheet.cores = static_cast<std::int32_t>(topology.cores().size());
+  sheet.place = place_of_node(devices, topology.cores());
   if (has_mpi) sheet.mpi = {library_name(), thread_level(), between_nodes()};
   for (const auto& device : devices.devices) {
     const DeviceInfo& info = device->info();
@@ -157,6 +159,11 @@ json to_json(const NodeSheet& sheet) {
           {"cores", sheet.cores},
           {"mpi", std::move(mpi)},
           {"devices", std::move(devices)},
+          {"place",
+           {{"gpu", sheet.place.gpu ? json(sheet.place.gpu->bytes) : json()},
+            {"socket", sheet.place.socket},
+            {"pci_switch", sheet.place.pci_switch},
+            {"card", sheet.place.card}}},
           {"device_reason", sheet.device_reason},
           {"cuda",
            {{"driver", sheet.cuda_driver},
@@ -181,6 +188,13 @@ NodeSheet sheet_from_json(const json& from) {
         {device.at("backend").get<std::string>(), device.at("name").get<std::string>(),
          device.at("memory_bytes").get<std::uint64_t>(), device.at("uuid").get<std::string>()});
   }
+  const json& place = from.at("place");
+  if (const json& gpu = place.at("gpu"); !gpu.is_null()) {
+    sheet.place.gpu = DeviceUuid{gpu.get<decltype(DeviceUuid::bytes)>()};
+  }
+  sheet.place.socket = place.at("socket").get<std::int32_t>();
+  sheet.place.pci_switch = place.at("pci_switch").get<std::int32_t>();
+  sheet.place.card = place.at("card").get<std::int32_t>();
   sheet.device_reason = from.at("device_reason").get<std::string>();
   const json& cuda = from.at("cuda");
   sheet.cuda_driver = cuda.at("driver").get<std::string>();

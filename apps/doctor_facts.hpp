@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "node-runtime/device/devices.hpp"
+#include "node-runtime/node_places.hpp"
 #include "node-runtime/topology/surroundings.hpp"
 
 namespace heddle {
@@ -31,6 +32,7 @@ struct NodeSheet {
   std::int32_t cores = 0;
   std::optional<Mpi> mpi;  ///< unset: a single process
   std::vector<Device> devices;
+  NodePlace place;  ///< for collectives; its GPU is the first device
   std::string device_reason;
   std::string cuda_driver;   ///< newest CUDA version of the driver; empty without one
   std::string cuda_toolkit;  ///< empty: built without CUDA

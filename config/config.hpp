@@ -7,9 +7,8 @@
 #include <string>
 #include <vector>
 
-/// Typed configuration of a run. The initial values are the defaults; the option table
-/// (options.hpp) takes them from here for the help text and the JSON Schema. An empty optional
-/// means `auto` where the option accepts it, else "left out".
+/// Typed configuration of a run. The initial values are the defaults. An empty optional means
+/// `auto` where the option accepts it, else "left out".
 namespace heddle {
 namespace config {
 
@@ -47,10 +46,9 @@ struct Grid {
 
 /// Tiles and their distribution in elements; empty is `auto`.
 struct Layout {
-  std::optional<Grid> grid;          ///< nodes
-  std::optional<std::int64_t> tile;  ///< B
-  std::optional<std::int64_t>
-      strip;  ///< columns of each tile kept by the CPUs; a multiple of `small`
+  std::optional<Grid> grid;            ///< nodes
+  std::optional<std::int64_t> tile;    ///< B
+  std::optional<std::int64_t> strip;   ///< columns of each tile for the CPUs; k * `small`
   std::optional<std::int64_t> small;   ///< b
   std::optional<Hierarchy> hierarchy;  ///< CPU workers divide tasks into fine ones of `small`
   std::optional<std::int64_t> inner;   ///< inner blocking of QR kernels
@@ -63,6 +61,13 @@ struct Devices {
   std::optional<std::int64_t> per_node;
   std::optional<std::uint64_t> memory;  ///< bytes of each device to use at most
   std::optional<std::int64_t> streams;  ///< concurrent kernel streams per device
+  std::int64_t nodes_per_device = 1;    ///< emulated: of a host, that share one
+  double turn_us = 140;                 ///< until it turns to another node's work
+  double link_rate = 0;                 ///< GB/s of each one, in each direction; 0: no limit
+  double link_latency_us = 0;           ///< of a copy between them
+  double switch_rate = 0;               ///< GB/s of what those of a PCI switch share
+  std::optional<std::int64_t> devices_per_switch;   ///< nothing: all are on one
+  std::optional<std::int64_t> switches_per_socket;  ///< likewise
 };
 
 /// Messages between nodes.
@@ -142,17 +147,14 @@ struct Config {
   config::Logging logging;
   config::Trace trace;
 
-  /// Reads `path`, then applies `overrides` ("key.path=value", the value in YAML) in order; later
-  /// ones win. Setting `file` of a matrix or of right-hand sides clears `generate` and vice versa,
-  /// along with the file's options that no longer apply. Throws ConfigError with all errors of the
-  /// file and the overrides.
+  /// Reads `path`, then applies `overrides` ("key.path=value", the value in YAML) in order. Setting
+  /// `file` of a matrix or of right-hand sides clears `generate` with its options, and vice versa.
+  /// Throws ConfigError with all errors of the file and the overrides.
   [[nodiscard]] static Config from_file(const std::string& path,
                                         std::span<const std::string> overrides = {});
-
   /// The same for `text`; `source_name` stands for the file name in messages.
   [[nodiscard]] static Config from_text(const std::string& text, const std::string& source_name,
                                         std::span<const std::string> overrides = {});
-
   /// The problem; throws ConfigError if the file has none.
   [[nodiscard]] const config::Problem& require_problem() const;
 };

@@ -364,6 +364,42 @@ constexpr auto node_options() {
                            "streams of each device that kernels run on side by side",
                            [](auto& c) -> auto& { return c.runtime.devices.streams; }),
                        1, 16)),
+      within(leaf(
+                 "runtime.devices.nodes_per_device", Kind::integer,
+                 "nodes of a host that share an emulated device as processes share a GPU",
+                 [](auto& c) -> auto& { return c.runtime.devices.nodes_per_device; }),
+             1, 64),
+      at_least(leaf(
+                   "runtime.devices.turn_us", Kind::number,
+                   "until such a device turns to another node's work; 0: all work side by side",
+                   [](auto& c) -> auto& { return c.runtime.devices.turn_us; }),
+               0, 1e6),
+      group("runtime.devices.links", "links between the emulated devices of a host"),
+      at_least(leaf(
+                   "runtime.devices.links.rate", Kind::number,
+                   "GB/s of each device, in each direction; 0: as fast as memory",
+                   [](auto& c) -> auto& { return c.runtime.devices.link_rate; }),
+               0, 1e6),
+      at_least(leaf(
+                   "runtime.devices.links.latency_us", Kind::number,
+                   "of a copy between devices, beside its bytes",
+                   [](auto& c) -> auto& { return c.runtime.devices.link_latency_us; }),
+               0, 1e6),
+      at_least(leaf(
+                   "runtime.devices.links.switch_rate", Kind::number,
+                   "GB/s of what devices of a PCI switch share towards others; 0: no limit",
+                   [](auto& c) -> auto& { return c.runtime.devices.switch_rate; }),
+               0, 1e6),
+      with_auto(within(leaf(
+                           "runtime.devices.links.devices_per_switch", Kind::integer,
+                           "emulated devices on one PCI switch; auto: all",
+                           [](auto& c) -> auto& { return c.runtime.devices.devices_per_switch; }),
+                       1, 4096)),
+      with_auto(within(leaf(
+                           "runtime.devices.links.switches_per_socket", Kind::integer,
+                           "PCI switches on one socket, of emulated devices; auto: all",
+                           [](auto& c) -> auto& { return c.runtime.devices.switches_per_socket; }),
+                       1, 4096)),
       with_auto(within(
           leaf(
               "runtime.window", Kind::integer, "generated, unfinished tasks that a node may hold",

@@ -151,6 +151,8 @@ Node::Node(const Config& config, Handle communicator, const NodeFaults* faults)
   }
   parts_->communicator.throw_together(trouble);
   parts_->agree_on_shape();
+  share_emulated_devices(parts_->devices, config.runtime.devices, parts_->communicator);
+  parts_->agree_on_places();
   parts_->agree_on_tuning();
   parts_->start();
 }

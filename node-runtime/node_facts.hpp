@@ -29,6 +29,8 @@ struct NodeFacts {
   bool lends_tasks = false;
   /// Columns of an inverse block in Cholesky (kernels/kernels.hpp); 0: devices do without.
   std::int64_t inverse_block = 0;
+  /// Work of several nodes on one device runs in turns, on some host.
+  bool takes_turns = false;
   Distribution distribution;
   std::int32_t window = 0;
   std::string blas;          ///< one line: which kernels and why

@@ -13,6 +13,7 @@
 #include "config/words.hpp"
 #include "node-runtime/collectives/group.hpp"
 #include "node-runtime/collectives/group_core.hpp"
+#include "node-runtime/device_rates.hpp"
 #include "node-runtime/measured_copies.hpp"
 #include "node-runtime/node_parts.hpp"
 #include "node-runtime/path_rates.hpp"
@@ -28,7 +29,8 @@ using collectives::LevelRates;
 
 /// Messages of host memory by their rates: short ones are eager, of longer ones the receiver hears,
 /// asks and is told of the end.
-CollectiveRates collective_rates(const p2p::PathRates& paths) {
+CollectiveRates collective_rates(const p2p::PathRates& paths,
+                                 const collectives::DeviceRates& devices) {
   constexpr double micro = 1e-6;
   constexpr double giga = 1e9;
   constexpr double notes = 3;
@@ -41,6 +43,7 @@ CollectiveRates collective_rates(const p2p::PathRates& paths) {
       paths.message_us * micro, paths.message * giga, eager, notes * paths.message_us * micro,
       paths.message * giga};
   rates.reduced_bytes_per_s = paths.host * giga;
+  rates.devices = devices;
   return rates;
 }
 
@@ -84,15 +87,15 @@ CollectiveOptions default_options(const config::Collectives& wanted) {
   return defaults;
 }
 
-/// Options of a group of all nodes. Hosts alone count: who shares a GPU does not matter. Algorithms
-/// are chosen by node 0's rates, which all nodes have.
-GroupCore::Options options_of_all(const NodeFacts& facts, const std::vector<std::string>& hosts,
-                                  p2p::ChannelId channel) {
+/// Options of a group of all nodes. Algorithms are chosen by node 0's rates, which all nodes have.
+GroupCore::Options options_of_all(const NodeFacts& facts, const config::Devices& devices,
+                                  collectives::Places places, p2p::ChannelId channel) {
+  const p2p::PathRates paths = path_rates(facts.tuning.measured);
   GroupCore::Options options{{},
                              collectives::Rank{facts.rank},
-                             collectives::places_on_hosts(hosts, facts.nodes),
+                             std::move(places),
                              channel,
-                             collective_rates(path_rates(facts.tuning.measured))};
+                             collective_rates(paths, device_rates(facts, devices, paths))};
   for (std::int32_t r = 0; r < facts.nodes; ++r) options.nodes.emplace_back(r);
   return options;
 }
@@ -118,8 +121,10 @@ ReduceOperation operation_of(Reduction reduction) {
 /// long before they come. It does not let others run between looks instead: these would keep the
 /// core for milliseconds, which a thread that is woken takes at once.
 std::shared_ptr<GroupCore> Node::Parts::make_own_group() {
-  GroupCore::Options options =
-      options_of_all(facts, communicator.hosts(), UserMessages::node_channel);
+  // They are on hosts' memory: who shares a GPU does not matter.
+  GroupCore::Options options = options_of_all(
+      facts, config.runtime.devices,
+      collectives::places_on_hosts(communicator.hosts(), facts.nodes), UserMessages::node_channel);
   if (config.runtime.wait != config::Wait::park) options.looks = facts.oversubscribed ? 100 : 4000;
   options.patience = std::chrono::years(10);
   options.is_counted = false;
@@ -168,7 +173,9 @@ void Node::Parts::barrier() {
 std::shared_ptr<GroupCore> Node::Parts::make_world() {
   const auto messages = user_messages();
   GroupCore::Options options =
-      options_of_all(facts, communicator.hosts(), p2p::ChannelId{messages->next_channel()});
+      options_of_all(facts, config.runtime.devices,
+                     places ? *places : collectives::Places({collectives::RankPlace{}}),
+                     p2p::ChannelId{messages->next_channel()});
   std::tie(options.looks, options.yields) = patience_of(config.runtime.wait, facts.oversubscribed);
   options.patience =
       std::chrono::milliseconds(static_cast<std::int64_t>(1000 * config.runtime.watchdog_seconds));

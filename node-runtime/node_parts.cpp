@@ -15,6 +15,7 @@
 #include "node-runtime/machine/prepare.hpp"
 #include "node-runtime/machine/quick_times.hpp"
 #include "node-runtime/node_facts.hpp"
+#include "node-runtime/node_places.hpp"
 #include "node-runtime/path_rates.hpp"
 #include "node-runtime/scheduling/placement_policy.hpp"
 #include "node-runtime/threads/loops.hpp"
@@ -256,8 +257,7 @@ void Node::Parts::make_transport(std::span<Device* const> device_pointers) {
   if (config.runtime.messages.path.has_value()) {
     options.path = p2p::path_named(name_of(*config.runtime.messages.path));
   }
-  const MpsPresence mps = look_around().mps;
-  options.processes_take_turns = !mps.is_connected && !mps.has_pipes;
+  options.processes_take_turns = facts.takes_turns;
   options.traces = recorder.enabled();
   options.meeting_seconds = config.runtime.watchdog_seconds;
   options.program_device_bytes = program_device_bytes();
@@ -265,6 +265,18 @@ void Node::Parts::make_transport(std::span<Device* const> device_pointers) {
     options.report = [this](const p2p::MessageReport& report) { explanations.add(report); };
   }
   tiles = std::make_unique<TileTransport>(communicator, device_pointers, options);
+}
+
+/// Where nodes are, and whether work of several on one device runs in turns: choices that all nodes
+/// make alike follow from both.
+void Node::Parts::agree_on_places() {
+  const MpsPresence mps = look_around().mps;
+  const bool takes_turns = devices.backend == DeviceBackend::emulated
+                               ? config.runtime.devices.turn_us > 0
+                               : !mps.is_connected && !mps.has_pipes;
+  const std::vector<std::uint64_t> all = communicator.all_gather(takes_turns ? 1 : 0);
+  facts.takes_turns = std::ranges::any_of(all, [](std::uint64_t one) { return one != 0; });
+  places = exchange_places(place_of_node(devices, topology.cores()), communicator);
 }
 
 void Node::Parts::start() {

@@ -5,12 +5,14 @@
 #include <future>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "node-runtime/collectives/schedule/places.hpp"
 #include "node-runtime/device/devices.hpp"
 #include "node-runtime/machine/prepare.hpp"
 #include "node-runtime/memory/tile_store.hpp"
@@ -55,6 +57,7 @@ struct Node::Parts {
   void decide_on_devices(const MachineProfile& profile);
   void agree_on_shape();
   void agree_on_tuning();
+  void agree_on_places();
   void make_transport(std::span<Device* const> device_pointers);
   [[nodiscard]] std::size_t program_device_bytes() const;
   [[nodiscard]] std::shared_ptr<UserMessages> user_messages();
@@ -91,6 +94,7 @@ struct Node::Parts {
   std::vector<CpuCore> cores_of_others;  ///< of threads beside the workers; once started
   NodeFacts facts;
   DeviceSet devices;
+  std::optional<collectives::Places> places;  ///< of all nodes; once they have agreed
   trace::Recorder recorder;
   MessageExplanations explanations;
   std::unique_ptr<TileTransport> tiles;  ///< before the store, which takes all memory of devices

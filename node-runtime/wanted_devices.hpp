@@ -8,8 +8,14 @@
 
 namespace heddle {
 
-/// What the configuration says about devices, as make_devices() takes it.
+/// What the configuration says about devices, as make_devices() takes it. Throws Error(usage) for
+/// what only emulated devices have where others are asked for.
 [[nodiscard]] DeviceOptions wanted_devices(const config::Devices& devices);
+
+/// Emulated devices of a host share their links, and nodes_per_device nodes each of them. Before
+/// the devices are used. Collective; all nodes have as many devices.
+void share_emulated_devices(DeviceSet& devices, const config::Devices& wanted,
+                            const Communicator& communicator);
 
 /// Nodes of a host that see the same GPUs, and the number of one among them.
 struct GpuNeighbours {

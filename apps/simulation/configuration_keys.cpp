@@ -21,9 +21,10 @@ using enum KeyUse;
 constexpr std::string_view size_only = "only the size of a matrix counts";
 constexpr std::string_view factorization_only = "only the factorization is simulated";
 constexpr std::string_view no_collectives = "a factorization has no operations of groups";
+constexpr std::string_view no_emulated = "it is about emulated devices' copies between nodes";
 constexpr std::string_view output_only = "it is about what a command writes";
 
-constexpr std::array<ConfigurationKey, 52> keys{
+constexpr std::array<ConfigurationKey, 59> keys{
     {{"problem.factorization", modelled, {}},
      {"problem.matrix.file", neutral, size_only},
      {"problem.matrix.generate", neutral, size_only},
@@ -58,6 +59,13 @@ constexpr std::array<ConfigurationKey, 52> keys{
      {"runtime.devices.per_node", modelled, {}},
      {"runtime.devices.memory", modelled, {}},
      {"runtime.devices.streams", modelled, {}},
+     {"runtime.devices.nodes_per_device", neutral, no_emulated},
+     {"runtime.devices.turn_us", neutral, no_emulated},
+     {"runtime.devices.links.rate", neutral, no_emulated},
+     {"runtime.devices.links.latency_us", neutral, no_emulated},
+     {"runtime.devices.links.switch_rate", neutral, no_emulated},
+     {"runtime.devices.links.devices_per_switch", neutral, no_emulated},
+     {"runtime.devices.links.switches_per_socket", neutral, no_emulated},
      {"runtime.window", modelled, {}},
      {"runtime.placement", modelled, {}},
      {"runtime.priorities", modelled, {}},

@@ -15,6 +15,12 @@ std::string describe(const CollectiveChoice& choice) {
     const CollectiveChoice::Candidate& other = choice.considered[i];
     text += fmt::format("{} {}: {:.1f} us", i == 1 ? "; not" : ",", other.text, us(other.seconds));
   }
+  for (std::size_t i = 0; i < choice.on_devices.size(); ++i) {
+    const CollectiveChoice::DeviceCandidate& way = choice.on_devices[i];
+    text += i == 0 ? "; in memory of devices " : i == 1 ? ", not " : ", ";
+    text += way.lacks.empty() ? fmt::format("{}: {:.1f} us", way.way, us(way.seconds))
+                              : fmt::format("{} ({})", way.way, way.lacks);
+  }
   return text;
 }
 

@@ -58,7 +58,7 @@ CollectiveReport Collective::report() const {
   CollectiveReport report;
   const std::string& way = state_->operation->way();
   report.algorithm = way.empty() ? state_->choice.text() : way;
-  report.predicted_s = state_->choice.seconds;
+  report.predicted_s = state_->choice.seconds_by(way);
   report.seconds = state_->seconds;
   report.order = state_->choice.order;
   report.predicted_ranks_s = state_->choice.seconds_in_order.front();
@@ -67,6 +67,12 @@ CollectiveReport Collective::report() const {
   for (std::size_t i = 1; i < considered.size(); ++i) {
     report.others.push_back(
         fmt::format("{}: {:.1f} us", considered[i].text, 1e6 * considered[i].seconds));
+  }
+  for (const auto& other : state_->choice.on_devices) {
+    report.others.push_back(fmt::format("on devices {}: {}", other.way,
+                                        other.lacks.empty()
+                                            ? fmt::format("{:.1f} us", 1e6 * other.seconds)
+                                            : std::string(other.lacks)));
   }
   const std::string& why_not = state_->operation->why_not();
   if (!why_not.empty()) report.others.push_back(why_not);

@@ -40,6 +40,12 @@ struct DeviceUuid {
 /// 32 hexadecimal digits.
 [[nodiscard]] std::string to_string(const DeviceUuid& uuid);
 
+/// Where a device is that is on no bus.
+struct DeclaredPlace {
+  std::int32_t socket = 0;
+  std::int32_t pci_switch = 0;
+};
+
 struct DeviceInfo {
   std::string name;
   std::string kind;  ///< the GPU's name or "emulated"; equal for equal devices
@@ -49,6 +55,8 @@ struct DeviceInfo {
   DeviceUuid uuid;
   /// Streams call their Notifier. False: the owner polls events with Event::query().
   bool notifies = false;
+  std::string pci_address;                ///< "0000:3b:00.0"; empty: it is on no bus
+  std::optional<DeclaredPlace> declared;  ///< of an emulated device among those of its host
 };
 
 /// A range of device memory; owns nothing. Only operations on streams of the device may dereference
@@ -110,6 +118,7 @@ struct KernelMemory {
   const void* address = nullptr;
   std::size_t bytes = 0;
   const Device* device = nullptr;
+  bool is_written = false;  ///< not only read: which way emulated devices' links are used
 };
 
 /// A column-major block in bytes: `columns` columns of `column_bytes`, with `*_leading` >=

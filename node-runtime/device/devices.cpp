@@ -136,6 +136,31 @@ DeviceSet make_devices(const DeviceOptions& options) {
   return make_cuda(options);
 }
 
+std::vector<std::uint64_t> words_of_emulated(const DeviceSet& devices, std::int32_t first) {
+  std::vector<std::uint64_t> words;
+  for (const auto& device : devices.devices) {
+    const auto& emulated = static_cast<const EmulatedDevice&>(*device);
+    const auto own = emulated.presence(first + emulated.info().index).to_words();
+    words.insert(words.end(), own.begin(), own.end());
+  }
+  return words;
+}
+
+void join_emulated(const DeviceSet& devices, std::span<const std::uint64_t> of_host,
+                   std::int32_t first, std::int32_t sharer) {
+  if (devices.devices.empty()) return;
+  std::vector<EmulatedPresence> all;
+  for (auto rest = of_host; !rest.empty(); rest = rest.subspan(EmulatedPresence::words)) {
+    all.push_back(EmulatedPresence::from_words(rest.first<EmulatedPresence::words>()));
+  }
+  const auto& options = static_cast<EmulatedDevice&>(*devices.devices.front()).options();
+  const auto host = std::make_shared<const HostGpus>(all, options.places);
+  for (const auto& device : devices.devices) {
+    auto& emulated = static_cast<EmulatedDevice&>(*device);
+    emulated.join(host, first + emulated.info().index, sharer);
+  }
+}
+
 std::string visible_gpus() {
   std::string all;
   for (const DeviceUuid& gpu : probe_cuda().gpus) all += to_string(gpu);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,15 @@ struct DeviceSet {
 /// device; never emulated ones, which are slower than the CPUs that emulate them. Throws
 /// Error(usage) with the reason if an explicitly requested device is missing.
 [[nodiscard]] DeviceSet make_devices(const DeviceOptions& options);
+
+/// How other processes of the host find a node's emulated devices, GPUs `first`, `first` + 1, ...
+/// of the host.
+[[nodiscard]] std::vector<std::uint64_t> words_of_emulated(const DeviceSet& devices,
+                                                           std::int32_t first);
+/// From now on they share what the GPUs of the host share (EmulatedDevice::join). `of_host`: the
+/// words of all nodes on it, in one order. Throws Error(communication) where the system refuses.
+void join_emulated(const DeviceSet& devices, std::span<const std::uint64_t> of_host,
+                   std::int32_t first, std::int32_t sharer);
 
 /// Identities of the GPUs visible to this process, in order; empty without any.
 [[nodiscard]] std::string visible_gpus();

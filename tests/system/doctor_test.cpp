@@ -174,6 +174,23 @@ TEST_F(Doctor, of_the_nodes_of_a_host_tells_who_leads_them_and_which_ways_collec
   }
 }
 
+TEST_F(Doctor, of_nodes_that_share_a_device_tells_it_as_a_level) {
+  const Ended ended = examine(4, 1, {"--set", "runtime.devices.nodes_per_device=2"});
+  EXPECT_EQ(ended.status, 0) << ended.error;
+  const json all = report();
+  const auto identity = [&](std::size_t node) { return all["nodes"][node]["devices"][0]["uuid"]; };
+  EXPECT_EQ(identity(0), identity(1));
+  EXPECT_EQ(identity(2), identity(3));
+  EXPECT_NE(identity(1), identity(2));
+  std::map<std::string, std::vector<json>> nodes;
+  for (const json& group : all["collectives"]["groups"]) {
+    nodes[group["level"]].push_back(group["nodes"]);
+  }
+  EXPECT_EQ(nodes["gpu"], (std::vector<json>{{0, 1}, {2, 3}}));
+  EXPECT_EQ(nodes["host"], (std::vector<json>{{0, 2}})) << "one of each device";
+  EXPECT_EQ(missing_ways().at("devices"), "");
+}
+
 TEST_F(Doctor, of_collectives_says_why_a_way_is_missing) {
   struct Case {
     const char* what;

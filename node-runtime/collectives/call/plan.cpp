@@ -101,21 +101,27 @@ CollectiveQuery Planner::query_of(const Call& call) const {
 }
 
 CollectiveChoice Planner::choose(const Call& call) const {
-  return choose(call, query_of(call));
+  return choose_way(call, query_of(call)).choice;
 }
 
-CollectiveChoice Planner::choose(const Call& call, const CollectiveQuery& query) const {
-  CollectiveOverrides overrides = overrides_of(call.options.algorithm);
-  if (call.options.fragment_bytes > 0) overrides.fragment_bytes = call.options.fragment_bytes;
+OrderQuery Planner::order_of(const Call& call) const {
   OrderQuery order;
   if (call.may_reorder()) order = {call.order(), call.is_exact(), &values_};
-  return choose_in_order(query, rates_, overrides, order);
+  return order;
+}
+
+CollectiveChoice Planner::choose(const Call& call, const CollectiveQuery& query,
+                                 const CollectiveRates& rates) const {
+  CollectiveOverrides overrides = overrides_of(call.options.algorithm);
+  if (call.options.fragment_bytes > 0) overrides.fragment_bytes = call.options.fragment_bytes;
+  return choose_in_order(query, rates, overrides, order_of(call));
 }
 
 Planner::Planned Planner::plan(const Call& call, std::int64_t number, bool is_gated) {
-  const bool must_go_direct = overrides_of(call.options.algorithm).device_way == DeviceWay::direct;
   const CollectiveQuery query = query_of(call);
-  Planned planned{{}, choose(call, query)};
+  const bool must_go_direct = this->must_go_direct(call, query);
+  Chosen chosen = choose_way(call, query);
+  Planned planned{{}, std::move(chosen.choice)};
   CollectiveChoice& choice = planned.choice;
   const Key key{key_of(call.kind, call.is_rooted() ? call.root : 0, choice), is_direct(call)};
   Task& task = planned.task;
@@ -129,12 +135,8 @@ Planner::Planned Planner::plan(const Call& call, std::int64_t number, bool is_ga
                                                               : size_of(task.scalar);
   task.seal = seal_of(call, number);
   const Home home = home_of(call);
-  const std::string_view why_not = why_not_direct(call, query, must_go_direct);
-  const bool may_go_direct =
-      must_go_direct || (why_not.empty() && !call.options.chooses_algorithm());
-  if (home.lane && !why_not.empty()) {
-    task.why_not = [why_not] { return fmt::format("direct: {}", why_not); };
-  }
+  choice.is_on_device = home.lane.has_value();
+  const bool may_go_direct = chosen.tries_direct || must_go_direct;
   set_places(call, key.schedule,
              {home, is_gated, may_go_direct, must_go_direct, way_by_buffers(call, query), number},
              task);

@@ -15,6 +15,7 @@
 #include "node-runtime/collectives/call/memory.hpp"
 #include "node-runtime/collectives/execution/execution.hpp"
 #include "node-runtime/collectives/schedule/choice.hpp"
+#include "node-runtime/collectives/schedule/device_ways.hpp"
 #include "node-runtime/collectives/schedule/levels.hpp"
 #include "node-runtime/collectives/schedule/make_schedule.hpp"
 #include "node-runtime/collectives/schedule/places.hpp"
@@ -24,6 +25,9 @@ namespace heddle::collectives {
 
 /// A number for what must be the same on all ranks of operation `number`, beside the elements.
 [[nodiscard]] std::uint64_t seal_of(const Call& call, std::int64_t number);
+
+/// Bytes of a fragment of the gsb way, for an operation on `bytes`: as the call wants, at least.
+[[nodiscard]] std::int64_t buffer_fragment(const Call& call, std::int64_t bytes);
 
 /// Turns calls on one rank of a group into tasks, and keeps what several of them need: schedules,
 /// and the shapes of types.
@@ -74,7 +78,29 @@ class Planner {
   };
 
   [[nodiscard]] CollectiveQuery query_of(const Call& call) const;
-  [[nodiscard]] CollectiveChoice choose(const Call& call, const CollectiveQuery& query) const;
+  /// What the choice of a way for memory of devices follows from, beside places and rates.
+  struct WayKey {
+    CollectiveKind kind;
+    std::int32_t root;
+    bool is_in_place;
+    Order order;
+    bool has_orders;
+    bool is_exact;
+    double bytes;
+    std::int64_t fragment_bytes;
+    friend auto operator<=>(const WayKey&, const WayKey&) = default;
+  };
+  struct Chosen {
+    CollectiveChoice choice;
+    bool tries_direct = false;
+  };
+  /// With the ways for memory of devices, where there are such and the caller has not chosen.
+  [[nodiscard]] Chosen choose_way(const Call& call, const CollectiveQuery& query) const;
+  [[nodiscard]] Chosen make_choice(const Call& call, CollectiveQuery query,
+                                   const OrderQuery& order) const;
+  [[nodiscard]] OrderQuery order_of(const Call& call) const;
+  [[nodiscard]] CollectiveChoice choose(const Call& call, const CollectiveQuery& query,
+                                        const CollectiveRates& rates) const;
   [[nodiscard]] std::shared_ptr<const CompiledSchedule> schedule_of(const Key& key);
   struct Wanted {
     Home home;
@@ -86,10 +112,8 @@ class Planner {
   };
   void set_places(const Call& call, const ScheduleKey& key, const Wanted& wanted, Task& task);
   void set_ways(const Call& call, const Wanted& wanted, DirectMemory memory, Task& task);
-  /// Why the direct way is not to be tried; empty: it is, or the call asks for another one. Throws
-  /// Error(usage) where the call asks for it and it cannot be.
-  [[nodiscard]] std::string_view why_not_direct(const Call& call, const CollectiveQuery& query,
-                                                bool is_asked_for) const;
+  /// The call asks for the direct way. Throws Error(usage) where it cannot be taken.
+  [[nodiscard]] bool must_go_direct(const Call& call, const CollectiveQuery& query) const;
   /// The way by buffers that the call asks for, if its operation has it. Throws likewise.
   [[nodiscard]] std::optional<DeviceWay> way_by_buffers(const Call& call,
                                                         const CollectiveQuery& query) const;
@@ -108,7 +132,8 @@ class Planner {
   std::optional<DirectRank> direct_rank_;
   p2p::ShapeCache inputs_{false};
   p2p::ShapeCache outputs_{true};
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
+  mutable std::map<WayKey, Chosen> ways_;                             ///< under the mutex
   std::map<Key, std::shared_ptr<const CompiledSchedule>> schedules_;  ///< under the mutex
 };
 

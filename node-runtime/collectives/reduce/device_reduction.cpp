@@ -90,7 +90,7 @@ void queue_reduction(Stream& stream, const ReduceOperation& operation, Scalar sc
   }
   for (const Destination& output : outputs) {
     work.outputs[work.output_count++] = static_cast<std::byte*>(output.address);
-    memory.at(ranges++) = {output.address, bytes, output.device};
+    memory.at(ranges++) = {output.address, bytes, output.device, true};
   }
   require_no_overlap(work, operation);
   stream.launch(reduction::reduce_kernel, ByteParameters(work), std::span(memory).first(ranges));

@@ -132,11 +132,12 @@ class Chooser {
                rates_.levels.at(level).seconds(piece * values(level, tree)) / passes +
                reduce_seconds(reduced / fragments);
       };
-      Tree best = overrides_.tree.value_or(Tree::binomial);
+      const std::optional<Tree> wanted = wanted_tree(level);
+      Tree best = wanted.value_or(Tree::binomial);
       Pace pace = pace_of(best, query_.sizes.at(level), each(best));
       for (const Tree tree : all_trees) {
         // For halves there must be something to halve.
-        if (overrides_.tree || (tree == Tree::split_binary && bytes == 0)) continue;
+        if (wanted || (tree == Tree::split_binary && bytes == 0)) continue;
         const Pace other = pace_of(tree, query_.sizes.at(level), each(tree));
         if (other.of(fragments) >= pace.of(fragments)) continue;
         best = tree;
@@ -171,17 +172,19 @@ class Chooser {
   void consider_blocks() {
     CollectiveChoice choice;
     // Whoever does not know the blocks of others cannot pass them on.
-    const std::vector<Tree> trees = !query_.is_known  ? std::vector{Tree::flat}
-                                    : overrides_.tree ? std::vector{*overrides_.tree}
-                                                      : std::vector{Tree::binomial, Tree::flat};
+    const std::vector<Tree> trees = !query_.is_known   ? std::vector{Tree::flat}
+                                    : overrides_.tree  ? std::vector{*overrides_.tree}
+                                    : overrides_.trees ? std::vector{Tree::binomial}
+                                                       : std::vector{Tree::binomial, Tree::flat};
     for (const Tree tree : trees) {
       double seconds = 0;
       for (std::size_t level = 0; level < query_.sizes.size(); ++level) {
         if (!is_there(level)) continue;
-        choice.trees.at(level) = tree;
+        const Tree here = overrides_.trees ? overrides_.trees->at(level) : tree;
+        choice.trees.at(level) = here;
         const LevelRates& rates = rates_.levels.at(level);
         const double others = query_.sizes.at(level) - 1;
-        const double messages = tree == Tree::flat ? others : rounds_of(query_.sizes.at(level));
+        const double messages = here == Tree::flat ? others : rounds_of(query_.sizes.at(level));
         const double bytes = query_.bytes * others;
         seconds += messages * rates.seconds(bytes / std::max(1.0, messages));
       }
@@ -198,7 +201,8 @@ class Chooser {
     choice.fragment_bytes = bytes;
     const bool sends_values = query_.kind == CollectiveKind::reduce_scatter;
     const double message = sends_values ? slowest_of_values(bytes, choice.trees) : slowest(bytes);
-    add(choice, rounds * (message + reduce_seconds(bytes)), "rounds");
+    const double reduced = query_.kind == CollectiveKind::all_gather ? 0 : bytes;
+    add(choice, rounds * (message + reduce_seconds(reduced)), "rounds");
   }
 
   void consider_all_reduce() {
@@ -209,15 +213,37 @@ class Chooser {
       consider_fragments(bytes, bytes / 2, 2, std::string(all_reduce_names[0]), choice);
     }
     if (overrides_.all_reduce == AllReduce::reduce_broadcast || overrides_.tree) return;
+    const double block = bytes / query_.ranks;
+    if (overrides_.fragment_bytes) {
+      return consider_ring(block, static_cast<double>(*overrides_.fragment_bytes));
+    }
+    consider_ring(block, block);
+    for (const double fragment : fragments_considered) {
+      if (fragment < block) consider_ring(block, fragment);
+    }
+  }
+
+  /// All send to all others, before the reductions and behind them; fragments overlap.
+  void consider_ring(double block, double fragment) {
     CollectiveChoice choice;
     choice.all_reduce = AllReduce::scatter_gather;
     choice.trees.fill(Tree::flat);
-    const double block = bytes / query_.ranks;
+    const double fragments = fragment > 0 ? std::max(1.0, std::ceil(block / fragment)) : 1;
+    const double piece = block / fragments;
+    choice.fragment_bytes = piece;
+    const auto messages = [&](double of) {
+      return slowest_of_values(of, choice.trees) + slowest(of);
+    };
     const auto others = static_cast<double>(query_.ranks - 1);
-    choice.fragment_bytes = block;
-    add(choice,
-        others * (slowest_of_values(block, choice.trees) + slowest(block) + reduce_seconds(block)),
-        std::string(all_reduce_names[1]));
+    const double first = others * (messages(piece) + reduce_seconds(piece));
+    std::string text(all_reduce_names[1]);
+    if (fragments > 1) {
+      choice.in_flight = in_flight_usual;
+      text += fmt::format(", fragments of {}", format_bytes(static_cast<std::uint64_t>(piece)));
+    }
+    const double bytes_alone = others * (messages(2 * piece) - messages(piece));
+    const double next = std::max(first / in_flight_usual, bytes_alone);
+    add(choice, first + (fragments - 1) * next, std::move(text));
   }
 
   void consider_all_to_all() {
@@ -257,6 +283,9 @@ class Chooser {
     }
   }
 
+  [[nodiscard]] std::optional<Tree> wanted_tree(std::size_t level) const {
+    return overrides_.trees ? std::optional(overrides_.trees->at(level)) : overrides_.tree;
+  }
   [[nodiscard]] double values(std::size_t level, Tree tree) const {
     return query_.values.at(level).at(static_cast<std::size_t>(tree));
   }
@@ -326,6 +355,15 @@ CollectiveOverrides overrides_of(std::string_view algorithm) {
   }
   throw Error(ErrorCode::usage,
               fmt::format("'{}' is no algorithm of collectives; there are {}", algorithm, known));
+}
+
+double CollectiveChoice::seconds_by(std::string_view way) const {
+  const auto named = [&](std::string_view name) {
+    return std::ranges::find(on_devices, name, &DeviceCandidate::way);
+  };
+  auto found = way.empty() ? named(is_on_device ? "steps" : "") : named(way);
+  if (way.starts_with("gsb")) found = named("gsb");
+  return found == on_devices.end() ? seconds : found->seconds;
 }
 
 std::string CollectiveChoice::text() const {

@@ -10,6 +10,7 @@
 #include "node-runtime/collectives/schedule/all_gather.hpp"
 #include "node-runtime/collectives/schedule/all_to_all.hpp"
 #include "node-runtime/collectives/schedule/broadcast.hpp"
+#include "node-runtime/collectives/schedule/device_rates.hpp"
 #include "node-runtime/collectives/schedule/levels.hpp"
 #include "node-runtime/collectives/schedule/reduction_order.hpp"
 
@@ -45,6 +46,7 @@ struct LevelRates {
 struct CollectiveRates {
   std::array<LevelRates, 4> levels;  ///< by Level
   double reduced_bytes_per_s = 1;    ///< of one input, on one rank
+  DeviceRates devices{};
 };
 
 /// What an operation's algorithm depends on.
@@ -77,7 +79,8 @@ inline constexpr std::array device_ways{DeviceWay::direct, DeviceWay::gsb, Devic
 
 /// What callers ask for.
 struct CollectiveOverrides {
-  std::optional<Tree> tree;  ///< at all levels
+  std::optional<Tree> tree;         ///< at all levels
+  std::optional<LevelTrees> trees;  ///< by level
   std::optional<AllReduce> all_reduce;
   std::optional<AllToAll> all_to_all;
   std::optional<std::int64_t> fragment_bytes;
@@ -104,6 +107,18 @@ struct CollectiveChoice {
     double seconds = 0;
   };
   std::vector<Candidate> considered;  ///< the fastest first
+
+  /// The ways for memory of devices (device_ways.hpp), as if all ranks' elements were there: first
+  /// what is taken. Empty: there are none here, or the caller has chosen.
+  struct DeviceCandidate {
+    std::string_view way;
+    double seconds = 0;
+    std::string_view lacks;  ///< why it cannot be taken; empty: it can
+  };
+  std::vector<DeviceCandidate> on_devices;
+  bool is_on_device = false;  ///< this rank's elements are
+  /// What it was to take by `way`, which is what Operation::way() says.
+  [[nodiscard]] double seconds_by(std::string_view way) const;
 
   /// The first of them.
   [[nodiscard]] std::string text() const;

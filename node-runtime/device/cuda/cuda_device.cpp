@@ -136,6 +136,8 @@ CudaDevice::CudaDevice(std::int32_t index, std::int32_t gpu, const CudaOptions& 
     if (holds_here && !measured.choices.empty()) products_ = measured.choices;
   }
   std::memcpy(info_.uuid.bytes.data(), &properties.uuid, info_.uuid.bytes.size());
+  info_.pci_address = fmt::format("{:04x}:{:02x}:{:02x}.0", properties.pciDomainID,
+                                  properties.pciBusID, properties.pciDeviceID);
   const auto same = std::count(options.gpus.begin(), options.gpus.end(), gpu);
   // Several devices on one GPU need distinct identities.
   if (same > 1) info_.uuid.bytes.back() ^= static_cast<std::uint8_t>(index + 1);

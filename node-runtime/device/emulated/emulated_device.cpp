@@ -3,8 +3,10 @@
 #include <cstring>
 #include <exception>
 #include <fmt/core.h>
+#include <iterator>
 #include <new>
 #include <unistd.h>
+#include <utility>
 
 #include "base/assert.hpp"
 #include "base/error.hpp"
@@ -41,9 +43,15 @@ const EmulatedOptions& checked(const EmulatedOptions& o) {
   require(o.memory_bytes >= BlockAllocator::alignment && o.memory_bytes <= std::uint64_t{1} << 46,
           "memory must be between 256 B and 64 TiB", o.memory_bytes);
   for (const double rate :
-       {o.host_to_device_rate, o.device_to_host_rate, o.peer_rate, o.local_rate}) {
+       {o.host_to_device_rate, o.device_to_host_rate, o.peer_rate, o.switch_rate, o.local_rate}) {
     require(rate >= 0, "a copy rate must be 0 or more", rate);
   }
+  require(o.peer_latency_us >= 0, "peer_latency_us must be 0 or more", o.peer_latency_us);
+  require(o.turn_us >= 0, "turn_us must be 0 or more", o.turn_us);
+  require(o.places.devices_per_switch >= 0, "devices_per_switch must be 0 or more",
+          o.places.devices_per_switch);
+  require(o.places.switches_per_socket >= 0, "switches_per_socket must be 0 or more",
+          o.places.switches_per_socket);
   require(o.latency_us >= 0, "latency_us must be 0 or more", o.latency_us);
   require(o.kernel_slowdown >= 1, "kernel_slowdown must be 1 or more", o.kernel_slowdown);
   require(o.queue_capacity >= 1, "queue_capacity must be 1 or more", o.queue_capacity);
@@ -57,10 +65,7 @@ EmulatedDevice::EmulatedDevice(std::int32_t index, const EmulatedOptions& option
       arena_(std::make_shared<SharedArena>(options.memory_bytes + options.foreign_bytes,
                                            options.event_capacity,
                                            fmt::format("heddle-emulated-{}", index))),
-      host_to_device_(options.host_to_device_rate),
-      device_to_host_(options.device_to_host_rate),
-      peer_(options.peer_rate),
-      local_(options.local_rate),
+      own_{&arena_->gpu(), &arena_->gpu(), 0},
       gate_(options.concurrent_kernels),
       foreign_(options.foreign_bytes) {
   info_.name = fmt::format("emulated {}", index);
@@ -151,18 +156,110 @@ bool EmulatedDevice::can_access_peer(const Device& other) const {
          !peer->options_.faults.refuse_peers;
 }
 
+// ---- links -----------------------------------------------------------------------------------
+
+EmulatedPresence EmulatedDevice::presence(std::int32_t gpu) const {
+  return {process_, arena_->fd(), arena_->uuid(), gpu};
+}
+
+void EmulatedDevice::join(std::shared_ptr<const HostGpus> host, std::int32_t gpu,
+                          std::int32_t sharer) {
+  const HostGpus::Gpu* const found = host->find(gpu);
+  HEDDLE_CHECK(found != nullptr && streams() == 0, "{} becomes GPU {} of its host", label(), gpu);
+  host_ = std::move(host);
+  info_.uuid = found->uuid;
+  arena_->set_uuid(found->uuid);
+  own_ = end_of(found);
+  info_.declared = DeclaredPlace{options_.places.socket(gpu), own_.pci_switch};
+  if (found->sharers > 1 && options_.turn_us > 0) {
+    turns_ = EmulatedTurns(*found->words, sharer, options_.turn_us);
+  }
+}
+
+EmulatedDevice::End EmulatedDevice::end_of(const HostGpus::Gpu* gpu) const {
+  if (gpu == nullptr) return {};
+  return {gpu->words, host_->first_of_switch(*gpu).words, options_.places.pci_switch(gpu->number)};
+}
+
+EmulatedDevice::End EmulatedDevice::end_of(const Device& device, const void* address) {
+  // Peers have the same backend.
+  const auto& owner = static_cast<const EmulatedDevice&>(device);
+  const std::scoped_lock lock(owner.mutex_);
+  const auto after = owner.mappings_.upper_bound(static_cast<const std::byte*>(address));
+  if (after == owner.mappings_.begin()) return owner.own_;
+  const auto& [base, opened] = *std::prev(after);
+  const std::uint64_t offset =
+      reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(base);
+  return offset < opened.bytes ? opened.end : owner.own_;
+}
+
+Link EmulatedDevice::link(GpuWords& words, GpuWords::Line line) const {
+  using enum GpuWords::Line;
+  double rate = options_.peer_rate;
+  if (line == to_host) rate = options_.device_to_host_rate;
+  if (line == from_host) rate = options_.host_to_device_rate;
+  if (line == within) rate = options_.local_rate;
+  if (line == switch_out || line == switch_in) rate = options_.switch_rate;
+  return {rate, words.free_at(line)};
+}
+
+LinkPath EmulatedDevice::path_between(const End& from, const End& to) const {
+  using enum GpuWords::Line;
+  LinkPath path;
+  if (from == to) {
+    path.add(link(*from.words, within));
+    return path;
+  }
+  const bool leaves_switch =
+      from.words != nullptr && to.words != nullptr && from.pci_switch != to.pci_switch;
+  if (from.words != nullptr) path.add(link(*from.words, out));
+  if (leaves_switch) path.add(link(*from.switch_words, switch_out));
+  if (leaves_switch) path.add(link(*to.switch_words, switch_in));
+  if (to.words != nullptr) path.add(link(*to.words, in));
+  return path;
+}
+
+/// By the lanes that copies between devices take.
+LinkPath EmulatedDevice::path_to_host(bool leaves) const {
+  using enum GpuWords::Line;
+  LinkPath path;
+  path.add(link(*own_.words, leaves ? to_host : from_host));
+  path.add(link(*own_.words, leaves ? out : in));
+  path.add(link(*own_.switch_words, leaves ? switch_out : switch_in));
+  return path;
+}
+
 EmulatedDevice::Route EmulatedDevice::route(const Destination& to, const Source& from,
                                             const CopyShape& shape, std::uint64_t stream) {
   const CopyEnds ends = check_copy(to, from, shape, stream);
-  if (ends.to == MemoryOrigin::host)
-    return {&device_to_host_, "device to host", ends.from == MemoryOrigin::opened};
-  if (ends.from == MemoryOrigin::host)
-    return {&host_to_device_, "host to device", ends.to == MemoryOrigin::opened};
-  if (ends.to == MemoryOrigin::own && ends.from == MemoryOrigin::own) {
-    return {&local_, "within the device", false};
-  }
   const bool is_mapped = ends.to == MemoryOrigin::opened || ends.from == MemoryOrigin::opened;
-  return {&peer_, "between devices", is_mapped};
+  Route made{{}, {}, is_mapped, false};
+  if (ends.to == MemoryOrigin::host) {
+    made.links = path_to_host(true);
+    made.direction = "device to host";
+    return made;
+  }
+  if (ends.from == MemoryOrigin::host) {
+    made.links = path_to_host(false);
+    made.direction = "host to device";
+    return made;
+  }
+  const End there = end_of(*to.device, to.address);
+  const End here = end_of(*from.device, from.address);
+  made.links = path_between(here, there);
+  made.is_between_devices = here != there;
+  made.direction = made.is_between_devices ? "between devices" : "within the device";
+  return made;
+}
+
+LinkPath EmulatedDevice::route(const KernelMemory& memory) const {
+  if (memory.device == nullptr) return path_to_host(memory.is_written);
+  const End there = end_of(*memory.device, memory.address);
+  return memory.is_written ? path_between(own_, there) : path_between(there, own_);
+}
+
+void EmulatedDevice::unmap(const std::byte* address) {
+  mappings_.erase(address);
 }
 
 std::byte* EmulatedDevice::allocate_foreign(std::size_t bytes) {
@@ -217,8 +314,10 @@ DeviceMemory EmulatedDevice::open_memory(const IpcMemoryHandle& handle) {
   }
   Mapping mapping(peer.fd(), token.file_offset, handle.bytes, true, what);
   std::byte* address = mapping.address();
+  End gpu;
+  if (host_ != nullptr) gpu = end_of(host_->find(handle.device));
   const std::scoped_lock lock(mutex_);
-  mappings_.emplace(address, std::move(mapping));
+  mappings_.emplace(address, Opened{std::move(mapping), handle.bytes, gpu});
   return add_opened(address, handle.bytes);
 }
 

@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include "node-runtime/device/emulated/hardware_model.hpp"
+#include "node-runtime/device/emulated/host_gpus.hpp"
 #include "node-runtime/device/emulated/options.hpp"
 #include "node-runtime/device/emulated/shared_arena.hpp"
+#include "node-runtime/device/emulated/turns.hpp"
 #include "node-runtime/device/pooled_device.hpp"
 
 namespace heddle {
@@ -50,23 +52,35 @@ class EmulatedDevice final : public PooledDevice {
   [[nodiscard]] std::byte* allocate_foreign(std::size_t bytes);
   void free_foreign(const std::byte* address);
 
+  /// How other processes of the host find this device. `gpu`: which of the host's GPUs it is.
+  [[nodiscard]] EmulatedPresence presence(std::int32_t gpu) const;
+  /// The device is GPU `gpu` of the host, whose links and turns it shares from now on, and has its
+  /// identity. `sharer`: this device among those of the GPU, from 0. Before streams, events and
+  /// handles.
+  void join(std::shared_ptr<const HostGpus> host, std::int32_t gpu, std::int32_t sharer);
+
   // For its streams and events.
 
   struct Route {
-    Link* link = nullptr;
+    LinkPath links;
     std::string_view direction;
     bool is_mapped = false;  ///< one end is another process's memory
+    bool is_between_devices = false;
   };
   /// Path of a copy on stream number `stream` of this device. Throws Error(internal) if it is not
   /// possible.
   [[nodiscard]] Route route(const Destination& to, const Source& from, const CopyShape& shape,
                             std::uint64_t stream);
+  /// Path of what a kernel of this device reads or writes there.
+  [[nodiscard]] LinkPath route(const KernelMemory& memory) const;
 
   [[nodiscard]] std::string label() const override;
   [[nodiscard]] const EmulatedOptions& options() const { return options_; }
   [[nodiscard]] KernelGate& gate() { return gate_; }
   /// Serialises kernels with simulated duration; a "byte" is a nanosecond.
-  [[nodiscard]] Link& kernel_turns() { return kernel_turns_; }
+  [[nodiscard]] const Link& kernel_turns() const { return kernel_turns_; }
+  /// Of the processes that share the GPU.
+  [[nodiscard]] EmulatedTurns& turns() { return turns_; }
   // Relaxed: the counters order no other memory.
   [[nodiscard]] std::uint64_t next_copy() {
     return copies_.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -81,25 +95,44 @@ class EmulatedDevice final : public PooledDevice {
     return Segment{arena_->data(), 0}.offset_of(address);
   }
   void discard(const DeviceMemory& memory) override;
-  void unmap(const std::byte* address) override { mappings_.erase(address); }
+  void unmap(const std::byte* address) override;
   [[nodiscard]] void* take_host(std::size_t bytes) override;
   void return_host(void* address) override;
   void pin(void* address, std::size_t bytes) override;
   [[nodiscard]] std::optional<Foreign> find_foreign(const void* address) const override;
 
+  /// A GPU as copies see it; without words: it is not known which one it is.
+  struct End {
+    GpuWords* words = nullptr;
+    GpuWords* switch_words = nullptr;
+    std::int32_t pci_switch = 0;
+    friend bool operator==(const End&, const End&) = default;
+  };
+  struct Opened {
+    Mapping mapping;
+    std::uint64_t bytes;
+    End end;
+  };
+  [[nodiscard]] End end_of(const HostGpus::Gpu* gpu) const;
+  /// The GPU that memory of `device` is on: its own, or one whose memory it has opened.
+  [[nodiscard]] static End end_of(const Device& device, const void* address);
+  [[nodiscard]] Link link(GpuWords& words, GpuWords::Line line) const;
+  [[nodiscard]] LinkPath path_to_host(bool leaves) const;
+  [[nodiscard]] LinkPath path_between(const End& from, const End& to) const;
+
   const EmulatedOptions options_;
   const std::int64_t process_ = ::getpid();
   std::shared_ptr<SharedArena> arena_;
-  Link host_to_device_;
-  Link device_to_host_;
-  Link peer_;
-  Link local_;
+  std::shared_ptr<const HostGpus> host_;  ///< null: it shares nothing
+  End own_;
   KernelGate gate_;
-  Link kernel_turns_{1e9};
+  std::atomic<std::int64_t> kernels_end_ns_{0};
+  Link kernel_turns_{1e9, kernels_end_ns_};
+  EmulatedTurns turns_;
   std::atomic<std::uint64_t> copies_{0};
   std::atomic<std::uint64_t> launches_{0};
-  std::map<const std::byte*, Mapping> mappings_;  ///< opened mappings by address; under `mutex_`
-  BlockAllocator foreign_;                        ///< behind the pool; under `mutex_`
+  std::map<const std::byte*, Opened> mappings_;  ///< by address; under `mutex_`
+  BlockAllocator foreign_;                       ///< behind the pool; under `mutex_`
 };
 
 }  // namespace heddle

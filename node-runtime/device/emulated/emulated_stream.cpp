@@ -1,59 +1,14 @@
 #include "node-runtime/device/emulated/emulated_stream.hpp"
 
-#include <algorithm>
-#include <cmath>
-#include <cstring>
 #include <exception>
 #include <fmt/format.h>
-#include <pthread.h>
 
 #include "base/assert.hpp"
 #include "base/error.hpp"
-#include "base/futex.hpp"
 #include "base/process_limits.hpp"
-#include "base/units.hpp"
 #include "node-runtime/device/emulated/emulated_device.hpp"
 
 namespace heddle {
-namespace {
-
-/// Paced copies move this much at a time, so that a reader that does not wait can observe a partial
-/// copy.
-constexpr std::uint64_t fragment_bytes = std::uint64_t{256} << 10;
-
-/// Moves bytes [begin, end) of the block, counted over its columns without gaps.
-void move_bytes(std::byte* to, const std::byte* from, const CopyShape& shape, std::size_t begin,
-                std::size_t end) {
-  std::size_t column = begin / shape.column_bytes;
-  std::size_t offset = begin % shape.column_bytes;
-  while (begin < end) {
-    const std::size_t count = std::min(end - begin, shape.column_bytes - offset);
-    std::memcpy(to + column * shape.destination_leading + offset,
-                from + column * shape.source_leading + offset, count);
-    begin += count;
-    offset = 0;
-    ++column;
-  }
-}
-
-/// RAII place in the kernel gate.
-class KernelPlace {
- public:
-  explicit KernelPlace(KernelGate& gate) : gate_(gate) {}
-  KernelPlace(const KernelPlace&) = delete;
-  KernelPlace& operator=(const KernelPlace&) = delete;
-  ~KernelPlace() { gate_.leave(); }
-
- private:
-  KernelGate& gate_;
-};
-
-DeviceClock::duration microseconds(double us) {
-  return std::chrono::duration_cast<DeviceClock::duration>(
-      std::chrono::duration<double, std::micro>(us));
-}
-
-}  // namespace
 
 EmulatedStream::EmulatedStream(EmulatedDevice& device, std::uint64_t id, StreamPriority priority,
                                Notifier* notifier)
@@ -106,6 +61,7 @@ void EmulatedStream::submit(OperationKind kind, const Fill& fill) {
     Operation& operation = ring_[(head_ + queued_) % ring_.size()];
     operation.kind = kind;
     operation.number = ++submitted_;
+    operation.queued = DeviceClock::now();
     fill(operation);
     ++queued_;
     ++unfinished_;
@@ -128,9 +84,10 @@ void EmulatedStream::copy_strided(Destination to, Source from, const CopyShape& 
     operation.to = static_cast<std::byte*>(to.address);
     operation.from = static_cast<const std::byte*>(from.address);
     operation.shape = packed;
-    operation.link = route.link;
+    operation.links = route.links;
     operation.direction = route.direction;
     operation.is_mapped = route.is_mapped;
+    operation.is_between_devices = route.is_between_devices;
   });
 }
 
@@ -164,6 +121,12 @@ void EmulatedStream::launch(const ByteKernel& kernel, const ByteParameters& para
     operation.kernel = nullptr;
     operation.byte_kernel = &kernel;
     operation.byte_parameters = parameters;
+    operation.uses.clear();
+    for (const KernelMemory& one : memory) {
+      if (one.bytes == 0) continue;
+      const LinkPath links = device_.route(one);
+      if (links.is_paced()) operation.uses.push_back({links, one.bytes});
+    }
   });
 }
 
@@ -197,6 +160,14 @@ void EmulatedStream::await_word(const std::atomic<std::uint64_t>& word, std::uin
     operation.word = &word;
     operation.word_value = value;
   });
+}
+
+std::string EmulatedStream::take_kernel_error() {
+  const std::scoped_lock lock(mutex_);
+  HEDDLE_CHECK(!kernel_errors_.empty(), "{}: no kernel threw", place());
+  std::string text = std::move(kernel_errors_.front());
+  kernel_errors_.pop_front();
+  return text;
 }
 
 void EmulatedStream::synchronize() {
@@ -234,226 +205,6 @@ bool EmulatedStream::is_interrupted() {
 void EmulatedStream::fail(const std::string& text) {
   const std::scoped_lock lock(mutex_);
   if (!failure_) failure_ = text;
-}
-
-bool EmulatedStream::wait_until(DeviceClock::time_point deadline) {
-  std::unique_lock lock(mutex_);
-  return !interrupted_changed_.wait_until(lock, deadline, [&] { return interrupted_; });
-}
-
-void EmulatedStream::run() {
-  ::pthread_setname_np(::pthread_self(),
-                       fmt::format("emu{}/s{}", device_.info().index, id_).substr(0, 15).c_str());
-  for (;;) {
-    Operation* operation = nullptr;
-    {
-      std::unique_lock lock(mutex_);
-      not_empty_.wait(lock, [&] { return queued_ > 0 || stop_; });
-      if (queued_ == 0) return;
-      operation = &ring_[head_];
-    }
-    execute(*operation);
-    // May unmap another process's event, so not under the lock.
-    operation->words = {};
-    bool is_empty = false;
-    {
-      const std::scoped_lock lock(mutex_);
-      head_ = (head_ + 1) % ring_.size();
-      --queued_;
-      is_empty = queued_ == 0;
-    }
-    not_full_.notify_one();
-    if (is_empty) empty_.notify_all();
-  }
-}
-
-void EmulatedStream::execute(Operation& operation) {
-  if (operation.kind == OperationKind::record) {
-    run_record(operation);
-    return;
-  }
-  bool is_failed = false;
-  {
-    const std::scoped_lock lock(mutex_);
-    is_failed = failure_.has_value();
-  }
-  if (!is_failed) {
-    try {
-      if (operation.kind == OperationKind::copy) run_copy(operation);
-      if (operation.kind == OperationKind::launch) run_launch(operation);
-      if (operation.kind == OperationKind::wait) run_wait(operation);
-      if (operation.kind == OperationKind::await_word) run_await_word(operation);
-    } catch (const std::exception& e) {
-      fail(fmt::format("{}, operation {}, {}: {}", place(), operation.number, describe(operation),
-                       e.what()));
-    } catch (...) {
-      fail(fmt::format("{}, operation {}, {}: an exception of unknown type", place(),
-                       operation.number, describe(operation)));
-    }
-  }
-  const std::scoped_lock lock(mutex_);
-  --unfinished_;
-}
-
-void EmulatedStream::run_record(const Operation& operation) {
-  std::optional<std::string> failure;
-  {
-    const std::scoped_lock lock(mutex_);
-    failure = failure_;
-    failure_passed_on_ = failure_passed_on_ || failure_.has_value();
-    --unfinished_;
-  }
-  complete_record(*operation.record_slot, operation.record_number, failure ? &*failure : nullptr);
-  if (notifier_ != nullptr) notifier_->notify();
-}
-
-void EmulatedStream::run_wait(const Operation& operation) {
-  const WaitResult result = wait_for_record(operation.words, operation.record_number,
-                                            [this] { return is_interrupted(); });
-  if (result == WaitResult::failed || result == WaitResult::exporter_gone) {
-    throw Error(ErrorCode::internal,
-                failure_of(operation.words, result == WaitResult::exporter_gone));
-  }
-}
-
-/// Who raises the word tells nobody, so this thread looks: often at first, then every 20 us.
-void EmulatedStream::run_await_word(const Operation& operation) {
-  constexpr int looks = 200;
-  constexpr std::chrono::microseconds pause{20};
-  // Acquire: what was written before the word was raised is seen behind it.
-  const auto is_raised = [&] {
-    return operation.word->load(std::memory_order_acquire) >= operation.word_value;
-  };
-  for (int look = 0; look < looks; ++look) {
-    if (is_raised()) return;
-    relax_cpu();
-  }
-  while (!is_raised() && wait_until(DeviceClock::now() + pause)) {
-  }
-}
-
-bool EmulatedStream::wait_to_start(const Operation& operation) {
-  const EmulatedOptions& options = device_.options();
-  const FaultPlan& faults = options.faults;
-  DeviceClock::duration delay = microseconds(options.latency_us);
-  if (faults.delay_us_max > 0) {
-    const std::uint64_t random = mixed(faults.seed, id_, operation.number);
-    delay += std::chrono::microseconds(random % (faults.delay_us_max + 1));
-  }
-  if (operation.kind == OperationKind::copy && operation.serial == faults.slow_copy) {
-    delay += std::chrono::microseconds(faults.slow_copy_us);
-  }
-  if (operation.kind == OperationKind::copy && operation.is_mapped && faults.stall_mappings) {
-    delay += std::chrono::hours(24);
-  }
-  return delay <= DeviceClock::duration::zero() || wait_until(DeviceClock::now() + delay);
-}
-
-void EmulatedStream::run_copy(const Operation& operation) {
-  if (!wait_to_start(operation)) return;
-  if (operation.serial == device_.options().faults.fail_copy) {
-    throw Error(ErrorCode::internal,
-                fmt::format("injected fault in copy {} of the device", operation.serial));
-  }
-  const CopyShape& shape = operation.shape;
-  const std::size_t total = shape.column_bytes * shape.columns;
-  if (!operation.link->is_paced()) {
-    move_bytes(operation.to, operation.from, shape, 0, total);
-    return;
-  }
-  const Link::Transfer transfer = operation.link->reserve(DeviceClock::now(), total);
-  for (std::size_t begin = 0; begin < total;) {
-    const std::size_t end = std::min(total, begin + fragment_bytes);
-    const double part = static_cast<double>(end) / static_cast<double>(total);
-    const auto due = transfer.begin +
-                     std::chrono::duration_cast<DeviceClock::duration>(transfer.duration * part);
-    if (!wait_until(due)) return;
-    move_bytes(operation.to, operation.from, shape, begin, end);
-    begin = end;
-  }
-}
-
-void EmulatedStream::run_launch(const Operation& operation) {
-  if (!wait_to_start(operation)) return;
-  if (operation.serial == device_.options().faults.fail_kernel) {
-    throw Error(ErrorCode::internal,
-                fmt::format("injected fault in launch {} of the device", operation.serial));
-  }
-  if (operation.byte_kernel == nullptr && device_.options().kernel_seconds) {
-    pretend(operation);
-    return;
-  }
-  KernelGate& gate = device_.gate();
-  if (!gate.enter(priority_, [this] { return is_interrupted(); })) return;
-  const KernelPlace place_in_gate(gate);
-  const auto begin = DeviceClock::now();
-  if (operation.byte_kernel != nullptr) {
-    operation.byte_kernel->emulated(operation.byte_parameters);
-  } else {
-    const std::int64_t info = run_kernel(operation);
-    if (operation.info != nullptr) *operation.info = info;
-  }
-  const double slowdown = device_.options().kernel_slowdown;
-  if (slowdown > 1) {
-    const auto computed = DeviceClock::now() - begin;
-    // An abandoned kernel need not simulate its full duration.
-    static_cast<void>(
-        wait_until(begin + std::chrono::duration_cast<DeviceClock::duration>(computed * slowdown)));
-  }
-}
-
-/// Without `info` an exception of the kernel fails the stream.
-std::int64_t EmulatedStream::run_kernel(const Operation& operation) {
-  const auto keep = [&](std::string text) {
-    if (operation.info == nullptr) throw;
-    const std::scoped_lock lock(mutex_);
-    kernel_errors_.push_back(std::move(text));
-    return kernel_threw;
-  };
-  try {
-    return operation.kernel->emulated({operation.tiles, operation.parameters});
-  } catch (const std::exception& e) {
-    return keep(e.what());
-  } catch (...) {
-    return keep("an exception of unknown type");
-  }
-}
-
-std::string EmulatedStream::take_kernel_error() {
-  const std::scoped_lock lock(mutex_);
-  HEDDLE_CHECK(!kernel_errors_.empty(), "{}: no kernel threw", place());
-  std::string text = std::move(kernel_errors_.front());
-  kernel_errors_.pop_front();
-  return text;
-}
-
-/// Starts when the previous kernel ends, not when this thread wakes up.
-void EmulatedStream::pretend(const Operation& operation) {
-  const double seconds =
-      device_.options().kernel_seconds(*operation.kernel, {operation.tiles, operation.parameters});
-  const Link::Transfer turn = device_.kernel_turns().reserve(
-      DeviceClock::now(), static_cast<std::uint64_t>(std::llround(seconds * 1e9)));
-  static_cast<void>(wait_until(turn.begin + turn.duration));
-}
-
-std::string EmulatedStream::describe(const Operation& operation) const {
-  switch (operation.kind) {
-    case OperationKind::copy:
-      return fmt::format("copy of {} {}",
-                         format_bytes(operation.shape.column_bytes * operation.shape.columns),
-                         operation.direction);
-    case OperationKind::launch:
-      return fmt::format("kernel '{}'", operation.byte_kernel != nullptr
-                                            ? operation.byte_kernel->name
-                                            : operation.kernel->name);
-    case OperationKind::record:
-      return "record of an event";
-    case OperationKind::wait:
-      return "wait for an event";
-    case OperationKind::await_word:
-      return "wait for a word";
-  }
-  return "operation";
 }
 
 }  // namespace heddle

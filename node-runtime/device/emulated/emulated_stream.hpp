@@ -49,22 +49,31 @@ class EmulatedStream final : public Stream {
  private:
   enum class OperationKind : std::uint8_t { copy, launch, record, wait, await_word };
 
-  /// Copied into the ring; its vector keeps its capacity when the slot is reused.
+  /// Bytes that a kernel moves over links.
+  struct LinkUse {
+    LinkPath links;
+    std::uint64_t bytes = 0;
+  };
+
+  /// Copied into the ring; its vectors keep their capacity when the slot is reused.
   struct Operation {
     OperationKind kind = OperationKind::copy;
     std::uint64_t number = 0;  ///< on this stream, from 1
     std::uint64_t serial = 0;  ///< of a copy or launch, on the device, from 1
+    DeviceClock::time_point queued;
     // copy
     std::byte* to = nullptr;
     const std::byte* from = nullptr;
     CopyShape shape;
-    Link* link = nullptr;
+    LinkPath links;
     std::string_view direction;
     bool is_mapped = false;
+    bool is_between_devices = false;
     // launch: one of the two
     const Kernel* kernel = nullptr;
     const ByteKernel* byte_kernel = nullptr;
     ByteParameters byte_parameters;
+    std::vector<LinkUse> uses;  ///< of memory that is far or paced
     std::vector<TileView> tiles;
     KernelParameters parameters;
     std::int64_t* info = nullptr;
@@ -85,6 +94,9 @@ class EmulatedStream final : public Stream {
   void execute(Operation& operation);
   void run_copy(const Operation& operation);
   void run_launch(const Operation& operation);
+  void move(const Operation& operation);
+  void compute(const Operation& operation);
+  [[nodiscard]] bool use_links(const Operation& operation);
   [[nodiscard]] std::int64_t run_kernel(const Operation& operation);
   void pretend(const Operation& operation);
   void run_wait(const Operation& operation);
@@ -92,6 +104,8 @@ class EmulatedStream final : public Stream {
   void run_record(const Operation& operation);
   /// Waits before a copy or launch: random delay, injected slowness, latency.
   [[nodiscard]] bool wait_to_start(const Operation& operation);
+  /// When the hardware may begin with it.
+  [[nodiscard]] DeviceClock::time_point begin_of(const Operation& operation) const;
   /// False if abandon() ended the wait.
   [[nodiscard]] bool wait_until(DeviceClock::time_point deadline);
   [[nodiscard]] bool is_interrupted();
@@ -100,6 +114,8 @@ class EmulatedStream final : public Stream {
   [[nodiscard]] std::string place() const;
 
   EmulatedDevice& device_;
+  /// When the hardware is done with the operation before; the thread may be late. Its own.
+  DeviceClock::time_point free_at_;
   const std::uint64_t id_;
   const StreamPriority priority_;
   Notifier* const notifier_;

@@ -4,14 +4,29 @@
 
 namespace heddle {
 
-Link::Transfer Link::reserve(DeviceClock::time_point ready, std::uint64_t bytes) {
+Link::Transfer Link::reserve(DeviceClock::time_point ready, std::uint64_t bytes) const {
   if (!is_paced()) return {ready, DeviceClock::duration::zero()};
   const auto duration = std::chrono::duration_cast<DeviceClock::duration>(
       std::chrono::duration<double>(static_cast<double>(bytes) / rate_));
-  const std::scoped_lock lock(mutex_);
-  const auto begin = std::max(ready, free_at_);
-  free_at_ = begin + duration;
-  return {begin, duration};
+  // Relaxed: the word says when the link is free, and nothing else.
+  std::int64_t free_at = free_at_ns_->load(std::memory_order_relaxed);
+  std::int64_t begin = 0;
+  do {
+    begin = std::max<std::int64_t>(ready.time_since_epoch().count(), free_at);
+  } while (!free_at_ns_->compare_exchange_weak(free_at, begin + duration.count(),
+                                               std::memory_order_relaxed));
+  return {DeviceClock::time_point(DeviceClock::duration(begin)), duration};
+}
+
+LinkPath::Transfer LinkPath::reserve(DeviceClock::time_point ready, std::uint64_t bytes) const {
+  Transfer made{ready, ready};
+  for (std::size_t i = 0; i < count_; ++i) {
+    const Link::Transfer one = links_.at(i)->reserve(ready, bytes);
+    if (i == 0) made.left = one.end();
+    made.arrived = std::max(made.arrived, one.end());
+    ready = one.begin;
+  }
+  return made;
 }
 
 bool KernelGate::enter(StreamPriority priority, const std::function<bool()>& is_interrupted) {

@@ -1,10 +1,14 @@
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 
 #include "node-runtime/device/device.hpp"
 
@@ -14,26 +18,51 @@ namespace heddle {
 
 using DeviceClock = std::chrono::steady_clock;
 
-/// One direction of a bus: transfers are serialised at a fixed rate. Thread-safe.
+/// One direction of a bus: transfers are serialised at a fixed rate, whoever asks for them, in all
+/// processes that use the same word. A value; thread-safe.
 class Link {
  public:
-  /// `rate` in bytes per second; 0: transfers take no modelled time.
-  explicit Link(double rate) : rate_(rate) {}
+  /// `rate` in bytes per second; 0: transfers take no modelled time. `free_at_ns` outlives all
+  /// copies.
+  Link(double rate, std::atomic<std::int64_t>& free_at_ns)
+      : rate_(rate), free_at_ns_(&free_at_ns) {}
 
   struct Transfer {
     DeviceClock::time_point begin;
     DeviceClock::duration duration;
+    [[nodiscard]] DeviceClock::time_point end() const { return begin + duration; }
   };
 
   /// Reserves the link for `bytes`, from the later of `ready` and the end of earlier transfers.
-  [[nodiscard]] Transfer reserve(DeviceClock::time_point ready, std::uint64_t bytes);
+  [[nodiscard]] Transfer reserve(DeviceClock::time_point ready, std::uint64_t bytes) const;
 
   [[nodiscard]] bool is_paced() const { return rate_ > 0; }
 
  private:
   double rate_;
-  std::mutex mutex_;
-  DeviceClock::time_point free_at_{};
+  std::atomic<std::int64_t>* free_at_ns_;
+};
+
+/// The links that a copy passes one behind the other.
+class LinkPath {
+ public:
+  static constexpr std::size_t links_max = 4;
+  void add(Link link) {
+    if (link.is_paced()) links_.at(count_++) = link;
+  }
+  [[nodiscard]] bool is_paced() const { return count_ > 0; }
+
+  struct Transfer {
+    DeviceClock::time_point left;     ///< the first link is free for what follows
+    DeviceClock::time_point arrived;  ///< the bytes have passed all links
+  };
+  /// Reserves each link for `bytes`. Links are reserved one by one: bytes that wait for a link do
+  /// not hold the one before.
+  [[nodiscard]] Transfer reserve(DeviceClock::time_point ready, std::uint64_t bytes) const;
+
+ private:
+  std::array<std::optional<Link>, links_max> links_;
+  std::size_t count_ = 0;
 };
 
 /// Limits concurrent kernels to `capacity`; high-priority streams go first. Thread-safe.

@@ -30,15 +30,36 @@ struct FaultPlan {
   std::uint64_t seed = 0;
 };
 
+/// Where emulated GPUs of a host are: GPU g on PCI switch g / devices_per_switch, and that one on
+/// socket switch / switches_per_socket. 0: all are on one.
+struct EmulatedPlaces {
+  std::int32_t devices_per_switch = 0;
+  std::int32_t switches_per_socket = 0;
+
+  [[nodiscard]] std::int32_t pci_switch(std::int32_t gpu) const {
+    return devices_per_switch == 0 ? 0 : gpu / devices_per_switch;
+  }
+  [[nodiscard]] std::int32_t socket(std::int32_t gpu) const {
+    return switches_per_socket == 0 ? 0 : pci_switch(gpu) / switches_per_socket;
+  }
+};
+
 /// Hardware that an emulated device models. Rates are in bytes per second; 0: as fast as memcpy.
 /// Copies in one direction share a link.
 struct EmulatedOptions {
   std::uint64_t memory_bytes = std::uint64_t{1} << 30;
   double host_to_device_rate = 0;
   double device_to_host_rate = 0;
-  double peer_rate = 0;
-  double local_rate = 0;       ///< within the device
-  double latency_us = 0;       ///< per copy and launch
+  double peer_rate = 0;        ///< of each one's lane, out and in: to other devices and the host
+  double peer_latency_us = 0;  ///< per copy between devices, beside latency_us
+  /// Of what the devices of a PCI switch share towards other switches, out and in.
+  double switch_rate = 0;
+  double local_rate = 0;  ///< within the device
+  double latency_us = 0;  ///< per copy and launch
+  EmulatedPlaces places = {};
+  /// Until a GPU that processes share turns from one's work to another one's; 0: they work side by
+  /// side, as with the Multi-Process Service.
+  double turn_us = 0;
   double kernel_slowdown = 1;  ///< duration of a kernel / its computing time
   /// If set: tile kernels compute nothing, run one after the other, and last this many seconds
   /// each; models a device faster than the cores that emulate it. Called by any thread.

@@ -63,7 +63,7 @@ SharedArena::SharedArena(std::uint64_t data_bytes, std::uint32_t event_capacity,
                 fmt::format("{}: creating shared memory failed: {}", name, last_error()));
   }
   try {
-    const std::uint64_t events_offset = page_bytes();
+    const std::uint64_t events_offset = round_up(sizeof(ArenaHeader), page_bytes());
     const std::uint64_t data_offset =
         round_up(events_offset + event_capacity * sizeof(EventSlot), page_bytes());
     const std::uint64_t bytes = data_offset + round_up(data_bytes, page_bytes());

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "node-runtime/device/device.hpp"
+#include "node-runtime/device/emulated/gpu_words.hpp"
 
 /// Memory of an emulated device: an anonymous shared memory file (memfd) with a header, the event
 /// slots, and the device's memory. The file has no name, so nothing is left behind however the
@@ -54,6 +55,7 @@ struct ArenaHeader {
   std::uint64_t data_offset = 0;
   std::uint64_t data_bytes = 0;
   std::atomic<std::uint32_t> closed{0};  ///< 1: the device is destroyed
+  GpuWords gpu{};                        ///< of the GPU that the device is
 };
 
 /// A mapped range of a file; unmapped by its destructor.
@@ -90,6 +92,9 @@ class SharedArena {
   [[nodiscard]] std::uint64_t data_bytes() const { return header_->data_bytes; }
   [[nodiscard]] std::uint64_t data_offset() const { return header_->data_offset; }
   [[nodiscard]] const DeviceUuid& uuid() const { return header_->uuid; }
+  /// Before anything of the device is exported.
+  void set_uuid(const DeviceUuid& uuid) { header_->uuid = uuid; }
+  [[nodiscard]] GpuWords& gpu() const { return header_->gpu; }
   [[nodiscard]] int fd() const { return fd_; }
   [[nodiscard]] EventSlot& slot(std::uint32_t index) const { return slots_[index]; }
 

@@ -95,7 +95,8 @@ KernelMemory DevicePacker::elements(const PackPlan& plan, const Call& call) cons
   const std::int64_t last = (call.count - 1) * plan.extent;
   const std::int64_t begin = std::min<std::int64_t>(0, last) + plan.true_lower_bound;
   const std::int64_t end = std::max<std::int64_t>(0, last) + plan.true_upper_bound;
-  return {call.memory + begin, static_cast<std::size_t>(end - begin), device_of_elements(call)};
+  return {call.memory + begin, static_cast<std::size_t>(end - begin), device_of_elements(call),
+          !call.packs};
 }
 
 const Device* DevicePacker::device_of_elements(const Call& call) const {
@@ -103,7 +104,8 @@ const Device* DevicePacker::device_of_elements(const Call& call) const {
 }
 
 KernelMemory DevicePacker::packed(const Call& call) {
-  return {call.packed.address, static_cast<std::size_t>(call.range.bytes), call.packed.device};
+  return {call.packed.address, static_cast<std::size_t>(call.range.bytes), call.packed.device,
+          call.packs};
 }
 
 void DevicePacker::copy(Stream& stream, const LoopNest& nest, const Call& call) {
@@ -224,7 +226,7 @@ void DevicePacker::transfer(Stream& stream, const LoopShape& from, Source source
   }
   stream.launch(packing::between_kernel, ByteParameters(work),
                 std::array{KernelMemory{source.address, span_of(from), source.device},
-                           KernelMemory{memory.address, span_of(to), memory.device}});
+                           KernelMemory{memory.address, span_of(to), memory.device, true}});
 }
 
 }  // namespace heddle

@@ -455,11 +455,12 @@ int main(int argc, char** argv) {
         return 0;
       }
     }
+    // The last word: what else there is of devices.
     const std::string devices =
         argc > 3 ? fmt::format(
-                       "{{backend: {}, per_node: {}, memory: 256MiB}}, messages: "
+                       "{{backend: {}, per_node: {}, memory: 256MiB{}}}, messages: "
                        "{{device_memory: 16MiB}}",
-                       argv[2], argv[3])
+                       argv[2], argv[3], argc > 4 ? std::string(", ") + argv[4] : "")
                  : "{backend: none}";
     heddle::Node node(heddle::Config::from_text(
                           fmt::format("runtime: {{cpu_workers: 1, devices: {}}}", devices), "test"),

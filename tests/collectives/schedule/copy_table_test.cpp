@@ -9,8 +9,7 @@
 namespace heddle::collectives {
 namespace {
 
-constexpr CollectiveKind all_reduce = CollectiveKind::all_reduce;
-constexpr CollectiveKind broadcast = CollectiveKind::broadcast;
+using enum CollectiveKind;
 
 /// Of 4 and 8 ranks.
 CopyTable measured() {
