@@ -20,12 +20,12 @@ struct NoteBegin {
     introduce,  ///< the sender's devices follow (DeviceIntroduction); before anything else
     eager,      ///< a whole message; its packed bytes follow
     announce,   ///< a message, for the room `receive` if it is not 0; where its memory may be
-               ///< mapped, a MemoryReference follows, and its LoopShape where it is not contiguous
-               ///< and devices reach it
-    expect,  ///< room for one message: its `tag`, `channel`, `bytes` and `digest`, the receiver's
-             ///< memory, `receive`, and the `flow` with `slot` posted pieces of `piece_bytes`; a
-             ///< MemoryReference and a LoopShape follow as behind `announce`, then a word for the
-             ///< sender's program. `receive` 0: the room comes when it is announced
+                ///< mapped, a MemoryReference follows, and its LoopShape where it is not contiguous
+                ///< and devices reach it
+    expect,    ///< room for one message: its `tag`, `channel`, `bytes` and `digest`, the receiver's
+               ///< memory, `receive`, and the `flow` with `slot` posted pieces of `piece_bytes`; a
+               ///< MemoryReference and a LoopShape follow as behind `announce`, then a word for the
+               ///< sender's program. `receive` 0: the room comes when it is announced
     deliver,   ///< a whole message into the room `receive`; its packed bytes follow
     word,      ///< a word of the sender's program for the receiver's follows
     grant,     ///< bring the bytes of `send` by `path`, in pieces of `piece_bytes`. `shared` and
