@@ -218,8 +218,10 @@ class Chooser {
       return consider_ring(block, static_cast<double>(*overrides_.fragment_bytes));
     }
     consider_ring(block, block);
+    // Each fragment is a message to and from every other rank: few of them.
+    constexpr double least = 512 << 10;
     for (const double fragment : fragments_considered) {
-      if (fragment < block) consider_ring(block, fragment);
+      if (least <= fragment && fragment < block) consider_ring(block, fragment);
     }
   }
 
