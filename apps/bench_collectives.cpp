@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "apps/bench_devices.hpp"
 #include "apps/collective_calls.hpp"
 #include "apps/collective_cases.hpp"
 #include "apps/collective_elements.hpp"
@@ -34,10 +35,6 @@ using Clock = std::chrono::steady_clock;
 /// At least and at most as many calls in a turn.
 constexpr std::int64_t calls_min = 5;
 constexpr std::int64_t calls_max = 20000;
-
-bool needs_devices(const BenchCollectivesOptions& options) {
-  return options.place != "host" || options.on_stream;
-}
 
 class CollectivesBench {
  public:
@@ -68,6 +65,9 @@ class CollectivesBench {
     }
     return std::move(cases_);
   }
+
+  /// What the group held on this node, behind run().
+  [[nodiscard]] const std::string& memory() const { return memory_; }
 
  private:
   /// What the calls of a turn work on.
@@ -152,6 +152,7 @@ class CollectivesBench {
   void measure_heddle(Node& node) {
     with_setting(node, [&](const Setting& with) {
       for (MeasuredCollective& one : cases_) measure(one, with);
+      memory_ = with.group.describe_memory();
       measure_limit(node, with);
     });
   }
@@ -296,48 +297,8 @@ class CollectivesBench {
   std::vector<MeasuredCollective> cases_;
   std::vector<double> input_;  ///< for the largest case
   std::vector<double> output_;
+  std::string memory_;  ///< that the group held behind the last operation
 };
-
-/// Throws Error(usage) on all nodes where another number of them than is asked for has the memory
-/// of one device. `own`: this node's device; null: none. Collective.
-void check_ranks_per_device(const BenchCollectivesOptions& options, const Device* own,
-                            const Communicator& communicator) {
-  const std::uint64_t name =
-      own == nullptr ? 0 : std::hash<std::string>{}(to_string(own->info().uuid));
-  const std::vector<std::uint64_t> names = communicator.all_gather(name);
-  for (std::size_t node = 0; node < names.size(); ++node) {
-    const auto sharers = std::ranges::count(names, names[node]);
-    if (sharers == options.ranks_per_device) continue;
-    throw Error(ErrorCode::usage,
-                fmt::format("--ranks-per-device {}: the device of node {} is that of {} nodes in "
-                            "all; start as many nodes as devices times {}",
-                            options.ranks_per_device, node, sharers, options.ranks_per_device));
-  }
-}
-
-/// Throws Error(usage) on all nodes where one has no device and should.
-void check_devices(const BenchCollectivesOptions& options, const Config& config,
-                   const GpuNeighbours& neighbours, const Communicator& communicator) {
-  if (!needs_devices(options)) return;
-  DeviceSet devices;
-  communicator.throw_together(trouble_of([&] {
-    DeviceOptions wanted = wanted_devices(config.runtime.devices);
-    wanted.cuda.nodes = neighbours.nodes;
-    wanted.cuda.node = neighbours.node;
-    wanted.cuda.memory_bytes = std::uint64_t{64} << 20U;
-    devices = make_devices(wanted);
-    if (!devices.devices.empty()) return;
-    const std::string what =
-        options.place != "host" ? fmt::format("--place {}", options.place) : "--stream";
-    throw Error(ErrorCode::usage,
-                fmt::format("{} needs a device on each node, and node {} has none ({}): --set "
-                            "runtime.devices.backend=emulated gives emulated ones",
-                            what, communicator.rank(), devices.why));
-  }));
-  if (options.ranks_per_device > 0) {
-    check_ranks_per_device(options, devices.devices.front().get(), communicator);
-  }
-}
 
 std::string heading(const BenchCollectivesOptions& options, int nodes) {
   const std::string memory = options.place == "mixed"    ? "odd nodes' memory on devices"
@@ -389,12 +350,13 @@ int bench_collectives(const BenchCollectivesOptions& options, Run& run) {
   if (is_first && options.verbosity != Verbosity::quiet) {
     print(heading(options, communicator.size()));
   }
-  const std::vector<MeasuredCollective> cases =
-      CollectivesBench(options, config, communicator).run(neighbours);
+  CollectivesBench bench(options, config, communicator);
+  const std::vector<MeasuredCollective> cases = bench.run(neighbours);
   const bool all_right = std::ranges::all_of(cases, &MeasuredCollective::is_right);
   if (is_first) {
     if (options.verbosity != Verbosity::quiet) {
       print(collectives_table(cases, communicator.size(), options.explains));
+      if (options.explains) print("\n" + bench.memory());
     }
     if (options.report) {
       write_collectives(cases,

@@ -66,14 +66,15 @@ class Collective {
 /// Memory is of the host or of any device of the node, in any mixture of ranks and buffers. With a
 /// stream first, an operation begins behind what the stream has queued, returns at once, and what
 /// is queued behind it waits for its end; no thread waits. The stream is of a device of this node
-/// (Device::create_stream, or adopt_stream() for one of CUDA's), and stays until it has gone on.
-/// Where the operation fails the stream does. Groups that share a stream are called in one order.
-/// On several nodes, or with runtime.messages.device_memory.
+/// (Device::create_stream, or adopt_stream() for one of CUDA's), and stays until it has gone on, or
+/// is seen to have failed. Where the operation fails the stream does. Groups that share a stream
+/// are called in one order. On several nodes, or with runtime.messages.device_memory.
 ///
 /// Errors: a call that makes no sense throws Error(usage) on all members before anything travels.
 /// Where calls do not fit together, or a member's part fails, the group fails from that call on: it
-/// and all later ones throw why; those before end as they would have. Where a member does not call
-/// for runtime.watchdog_seconds all calls under way throw, too. Where a node is lost, all of its
+/// and all later ones throw why; those before end as they would have. Where a member does not call,
+/// or its stream does not come to the operation, for runtime.watchdog_seconds while a thread or a
+/// stream waits, all calls under way throw, too. Where a node is lost, all of its
 /// groups fail.
 ///
 /// Handles: cheap to copy; all copies are the same group. A group lives as long as a handle, or an

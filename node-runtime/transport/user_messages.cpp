@@ -205,7 +205,16 @@ void UserMessages::free_left_scratch() {
       kept_until_the_end_.push_back(std::move(memory));
     }
   }
-  std::erase_if(leaving_, [](const Leaving& one) { return one.closed.done(); });
+  std::erase_if(leaving_, [&](Leaving& one) {
+    if (!one.closed.done()) return false;
+    try {
+      static_cast<void>(one.closed.wait());
+    } catch (const Error&) {
+      // A node is lost, or has it mapped still: nothing of this node's may take its place.
+      kept_until_the_end_.push_back(std::move(one.memory));
+    }
+    return true;
+  });
 }
 
 p2p::Status UserMessages::wait(const p2p::Request& request) {

@@ -64,6 +64,9 @@ TEST_F(Bench, collectives_validates_all_operations_beside_mpi) {
     EXPECT_EQ(in_order.status, 0) << in_order.error;
     EXPECT_EQ(in_order.out.find("WRONG"), std::string::npos) << in_order.out;
     EXPECT_NE(in_order.out.find("in the order of ranks "), std::string::npos) << in_order.out;
+    EXPECT_NE(in_order.out.find("memory of a group of 2 ranks on rank 0\n  board     "),
+              std::string::npos)
+        << in_order.out;
   }
   const Ended configured =
       run(on(2, {"bench", "collectives", "--operation", "all_reduce", "--bytes-max", "8",
