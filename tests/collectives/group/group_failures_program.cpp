@@ -399,7 +399,7 @@ int run(const std::string& name) {
     const bool has_devices = name.ends_with("_on_stream") || name.ends_with("_on_device");
     const std::string yaml = fmt::format(
         "runtime: {{cpu_workers: 1, watchdog_seconds: 3, devices: {}}}\n",
-        has_devices ? "{backend: emulated, per_node: 1, memory: 64MiB}" : "{backend: none}");
+        has_devices ? "{backend: emulated, per_node: 1, memory: 256MiB}" : "{backend: none}");
     Node node(Config::from_text(yaml, "failures"), MPI_COMM_WORLD);
     line = cases.at(name)(node);
     const bool stops = !name.starts_with("lost");  // nobody is there to stop with
