@@ -69,7 +69,6 @@ class SimulatedNet {
   struct Completion {
     NodeId peer;
     OperationId id;
-    bool is_blank = false;
   };
   struct End {
     explicit End(HostPages pages) : window(std::move(pages)) {}
