@@ -157,7 +157,7 @@ class CollectivesBench {
     });
   }
 
-  /// Of the same bytes; behind the operations, as the copies overwrite what these have brought.
+  /// Copies the same bytes; after the operations, since the copies overwrite their results.
   void measure_limit(Node& node, const Setting& with) {
     const auto& local = all_.local_processes();
     const bool is_one_host = std::ranges::none_of(local, [](auto process) { return process == 0; });

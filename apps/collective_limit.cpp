@@ -12,7 +12,7 @@ namespace {
 
 static_assert(std::is_trivially_copyable_v<IpcMemoryHandle>);
 
-/// Of all ranks: 0 where none has less.
+/// The smallest value that any rank has.
 std::int64_t least(const Group& group, std::int64_t own) {
   group.all_reduce({&own, 1, Scalar::int64}, ReduceOperation::minimum());
   return own;

@@ -156,7 +156,7 @@ class Tuner {
   }
 
   [[nodiscard]] bool has_devices() const { return device_count_ > 0; }
-  /// Of the first kind of device.
+  /// For the first kind of device.
   void add_group_copies(std::vector<StagedCopies> rows) {
     measured_.devices.front().group_copies = std::move(rows);
   }

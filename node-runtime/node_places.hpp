@@ -28,7 +28,7 @@ struct NodePlace {
 /// `cores`: of the node; not empty.
 [[nodiscard]] NodePlace place_of_node(const DeviceSet& devices, std::span<const CpuCore> cores);
 
-/// Of nodes with these hosts' names: GPUs with one identity are one GPU.
+/// Numbers hosts by their names; GPUs with one identity are one GPU.
 [[nodiscard]] collectives::Places places_of_nodes(std::span<const NodePlace> nodes,
                                                   std::span<const std::string> hosts);
 

@@ -71,7 +71,7 @@ class CopyGame {
     }
     return found;
   }
-  /// Of rank 0, for all.
+  /// Rank 0's answer, on all ranks.
   [[nodiscard]] bool agree(bool goes_on) {
     std::int8_t agreed = goes_on ? 1 : 0;
     group_.broadcast({&agreed, 1, Scalar::int8}, 0);

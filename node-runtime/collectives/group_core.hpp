@@ -51,7 +51,7 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
     std::int32_t yields = 0;
     Waiting waiting{};
     bool have_devices = false;  ///< all nodes, for memory of messages
-    /// Of copies between ranks that share a device; null: nothing is known.
+    /// Measured copies between ranks that share a device; null: none.
     std::shared_ptr<const CopyTable> copies{};
     CollectiveOptions defaults{};  ///< of calls that do not say otherwise
     /// Null: nothing is explained.
@@ -128,7 +128,7 @@ class GroupCore : public std::enable_shared_from_this<GroupCore> {
   [[nodiscard]] TracedOperation traced(const Call& call, std::int64_t number,
                                        std::int64_t start_ns) const;
   void note_traced(const Call& call, const Begun& begun, bool is_on_stream, std::int64_t start_ns);
-  /// Of an operation that is over; none: it is in no trace.
+  /// Takes the record of an operation that is over; none: it is in no trace.
   [[nodiscard]] std::optional<TracedOperation> take_traced(std::int64_t number);
   void look_from_board();
 

@@ -173,7 +173,7 @@ class UserMessages {
     DeviceBuffer memory;
     p2p::Request closed;  ///< over: nobody has it mapped
   };
-  // Of the thread that moves messages.
+  // Used by the thread that moves messages.
   std::list<Leaving> leaving_;
   std::vector<DeviceBuffer> kept_until_the_end_;
   StreamWords stream_words_;

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <string>
 
-/// Of a machine with two sockets: GPUs 11 and 12 on a switch of the first one, 21 beside interface
+/// A machine with two sockets: GPUs 11 and 12 on a switch of the first one, 21 beside interface
 /// mlx5_0 on its other switch, 51 on the second socket, which has interface mlx5_1.
 namespace heddle {
 namespace {

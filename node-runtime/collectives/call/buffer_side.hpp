@@ -38,7 +38,7 @@ struct BufferCut {
   [[nodiscard]] std::int64_t bytes(std::int64_t fragment) const {
     return std::min(fragment_bytes, block_bytes - offset(fragment));
   }
-  /// Of a buffer's part that has a fragment.
+  /// Size of the part of a buffer that holds one fragment.
   [[nodiscard]] std::int64_t slot_bytes() const;
 };
 

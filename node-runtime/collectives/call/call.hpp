@@ -61,7 +61,7 @@ struct Call {
   /// Whether the order of the reduction may be that of places: all but prefixes and operations that
   /// are not commutative.
   [[nodiscard]] bool may_reorder() const;
-  /// Of a reduction: every order gives the same bits.
+  /// For a reduction: whether every order gives the same bits.
   [[nodiscard]] bool is_exact() const;
   /// The order that is asked for.
   [[nodiscard]] Order order() const;

@@ -21,7 +21,7 @@ namespace heddle::collectives {
 ///
 /// Where a rank's memory is not on a device, or one of those who would do the work cannot map it,
 /// all hear it before anything is written: all go another way (`otherwise`), or take the schedule's
-/// steps. Likewise for memory that is new, where mapping takes long: it is mapped when it comes
+/// steps. So they do for memory that is new, where mapping takes long: it is mapped when it comes
 /// again.
 ///
 /// No deadlock: all messages of a stage are begun together; who does a share waits for no one but
@@ -32,7 +32,7 @@ struct DirectRank {
   std::shared_ptr<KnownMemory> known;
   /// Mapping memory takes longer than an operation on it; if one rank says so, all go by it.
   bool maps_slowly = false;
-  /// Of copies to and from this rank's device; null: nothing is known.
+  /// Measured copies to and from this rank's device; null: none.
   std::shared_ptr<const CopyTable> copies{};
 };
 /// This rank's side of one operation.

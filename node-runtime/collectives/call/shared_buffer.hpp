@@ -48,7 +48,7 @@ class SharedBufferSide : public BufferSide {
  public:
   SharedBufferSide(const Call& call, const DirectRank& rank, const DirectMemory& memory,
                    const BufferOptions& options, const Task& task);
-  /// Of all copies of the operation.
+  /// Counts all copies of the operation.
   [[nodiscard]] std::string describe() const override;
 
  protected:

@@ -80,7 +80,7 @@ bool TreeBufferWay::open() {
   const std::int64_t fragment = next_++;
   place(fragment) = {has_copies_in_ ? Stage::coming : Stage::taken, 0, false, {}};
   if (has_copies_in_) return true;
-  // Of a broadcast: the root has it, and others say that they have room.
+  // In a broadcast the root has the value, and others say that they have room.
   if (tree_.parent) {
     if (next_ >= cut_.places()) tell_ready(next_);
     return true;

@@ -79,7 +79,7 @@ class EmulatedDevice final : public PooledDevice {
   [[nodiscard]] KernelGate& gate() { return gate_; }
   /// Serialises kernels with simulated duration; a "byte" is a nanosecond.
   [[nodiscard]] const Link& kernel_turns() const { return kernel_turns_; }
-  /// Of the processes that share the GPU.
+  /// The turns of the processes that share the GPU.
   [[nodiscard]] EmulatedTurns& turns() { return turns_; }
   // Relaxed: the counters order no other memory.
   [[nodiscard]] std::uint64_t next_copy() {

@@ -52,7 +52,7 @@ struct EmulatedOptions {
   double device_to_host_rate = 0;
   double peer_rate = 0;        ///< of each one's lane, out and in: to other devices and the host
   double peer_latency_us = 0;  ///< per copy between devices, beside latency_us
-  /// Of what the devices of a PCI switch share towards other switches, out and in.
+  /// What the devices of a PCI switch share towards other switches, each way.
   double switch_rate = 0;
   double local_rate = 0;  ///< within the device
   double latency_us = 0;  ///< per copy and launch

@@ -34,28 +34,17 @@ void move_bytes(std::byte* to, const std::byte* from, const CopyShape& shape, st
   }
 }
 
-/// RAII turn of this process on a GPU that processes share.
-class Turn {
+/// Leaves a gate, or gives back a turn on a GPU that processes share, at the end of its scope.
+template <class Gate>
+class Leaver {
  public:
-  explicit Turn(EmulatedTurns& turns) : turns_(turns) {}
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
-  ~Turn() { turns_.leave(); }
+  explicit Leaver(Gate& gate) : gate_(gate) {}
+  Leaver(const Leaver&) = delete;
+  Leaver& operator=(const Leaver&) = delete;
+  ~Leaver() { gate_.leave(); }
 
  private:
-  EmulatedTurns& turns_;
-};
-
-/// RAII place in the kernel gate.
-class KernelPlace {
- public:
-  explicit KernelPlace(KernelGate& gate) : gate_(gate) {}
-  KernelPlace(const KernelPlace&) = delete;
-  KernelPlace& operator=(const KernelPlace&) = delete;
-  ~KernelPlace() { gate_.leave(); }
-
- private:
-  KernelGate& gate_;
+  Gate& gate_;
 };
 
 DeviceClock::duration microseconds(double us) {
@@ -195,7 +184,7 @@ void EmulatedStream::run_copy(const Operation& operation) {
                 fmt::format("injected fault in copy {} of the device", operation.serial));
   }
   if (!device_.turns().enter([this] { return is_interrupted(); })) return;
-  const Turn turn(device_.turns());
+  const Leaver turn(device_.turns());
   if (wait_until(device_.turns().ready())) move(operation);
 }
 
@@ -232,7 +221,7 @@ void EmulatedStream::run_launch(const Operation& operation) {
                 fmt::format("injected fault in launch {} of the device", operation.serial));
   }
   if (!device_.turns().enter([this] { return is_interrupted(); })) return;
-  const Turn turn(device_.turns());
+  const Leaver turn(device_.turns());
   if (!wait_until(device_.turns().ready())) return;
   if (operation.byte_kernel == nullptr && device_.options().kernel_seconds) {
     pretend(operation);
@@ -240,7 +229,7 @@ void EmulatedStream::run_launch(const Operation& operation) {
   }
   KernelGate& gate = device_.gate();
   if (!gate.enter(priority_, [this] { return is_interrupted(); })) return;
-  const KernelPlace place_in_gate(gate);
+  const Leaver place_in_gate(gate);
   if (operation.byte_kernel == nullptr || use_links(operation)) compute(operation);
 }
 

@@ -164,7 +164,7 @@ class Table {
   std::map<Key, std::vector<Side>> receives_;
 };
 
-/// Of an errand or an execution of one rank, which is told of ends.
+/// Serves an errand or an execution of one rank, and tells it of ends.
 class RankCourier final : public Courier {
  public:
   using Ended = std::function<void(std::int64_t ticket)>;

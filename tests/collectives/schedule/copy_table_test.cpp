@@ -11,7 +11,7 @@ namespace {
 
 using enum CollectiveKind;
 
-/// Of 4 and 8 ranks.
+/// Rows for 4 and 8 ranks.
 CopyTable measured() {
   CopyTable table;
   table.rows = {{all_reduce, 8, 65536, 2},
@@ -61,7 +61,7 @@ TEST(CopyTable, that_is_published_is_that_of_the_paper) {
   EXPECT_EQ(table.staged(broadcast, 16, 16384), 10);
   EXPECT_EQ(table.staged(all_reduce, 16, 8), 15);
   EXPECT_EQ(table.staged(all_reduce, 16, 1 << 20), 0);
-  // Of three copies the same share: 11/15 of them are 2.2.
+  // The same share of three copies: 11/15 of them are 2.2.
   EXPECT_EQ(table.staged(all_reduce, 4, 65536), 2);
   EXPECT_EQ(table.staged(all_reduce, 2, 8), 1);
 }
@@ -99,7 +99,7 @@ TEST(Copies, are_chosen_by_what_is_known) {
     EXPECT_EQ(staged_by(c.copies, all_reduce, 8, c.bytes, rates), c.staged[1]);
     EXPECT_EQ(staged_by(c.copies, all_reduce, 8, c.bytes, all), c.staged[2]);
   }
-  // Of an operation without rows.
+  // The operation has no rows.
   EXPECT_EQ(staged_by(Copies::automatic, broadcast, 8, 1 << 20, all), 0) << "by rates";
   EXPECT_EQ(staged_by(Copies::by_table, broadcast, 8, 16384, all), 5) << "published: 10 of 15";
 }
