@@ -315,62 +315,40 @@ class Cases {
     }
   }
 
-  /// Copies to and from a buffer on a device, of each type: with two fragments, twice as many as
-  /// there are other ranks, in each direction.
-  void shared_buffer() {
-    const std::int64_t doubles = 600;
-    CollectiveOptions wanted;
-    wanted.algorithm = "gsb";
-    wanted.fragment_bytes = 2400;
-    for (std::size_t k = 0; k < copies_names.size(); ++k) {
-      wanted.copies = static_cast<Copies>(k);
-      TypedMemory all{double_type(0), doubles, &node_.device(0)};
-      all.fill([&](std::int64_t i) { return value(own_, i, seed_); });
-      const Collective begun = group_.begin_all_reduce(all.in(), ReduceOperation::sum(), wanted);
-      begun.wait();
-      all.check(named("gsb"), [&](std::int64_t i) { return bracket(0, size_, i, seed_); });
-      const std::string way = begun.report().algorithm;
-      const int copies = 4 * (size_ - 1);
-      const bool is_mapped = wanted.copies == Copies::mapped;
-      const bool is_staged = wanted.copies == Copies::staged;
-      // Others depend on what ends first, or on the machine file.
-      const std::string expected =
-          is_mapped || is_staged
-              ? fmt::format("gsb, {} of {} copies staged", is_staged ? copies : 0, copies)
-              : "gsb, ";
-      if (!way.starts_with(expected)) {
-        throw Error(ErrorCode::internal, named("gsb") + ": " + way + ", not " + expected);
-      }
+  /// Copies to and from a buffer of one rank's: of two fragments, in both directions.
+  void shared_buffer() { by_buffers("gsb", 4 * (size_ - 1), "copies"); }
+
+  /// Copies along a tree: each rank has those with its parent and its children.
+  void tree_buffers() {
+    int others = own_ == 0 ? 0 : 1;
+    for (int distance = 1; own_ % (2 * distance) == 0 && own_ + distance < size_; distance *= 2) {
+      ++others;
     }
+    by_buffers("btb", 4 * others, "copies of this rank");
   }
 
-  /// Copies along a tree: each rank has those with its parent and its children, of two fragments
-  /// in each direction.
-  void tree_buffers() {
-    const std::int64_t doubles = 600;
+  /// A reduction in two fragments with each type of copies. `copies` are reported, under the name
+  /// of `what`.
+  void by_buffers(const char* algorithm, int copies, const char* what) {
     CollectiveOptions wanted;
-    wanted.algorithm = "btb";
+    wanted.algorithm = algorithm;
     wanted.fragment_bytes = 2400;
     for (std::size_t k = 0; k < copies_names.size(); ++k) {
       wanted.copies = static_cast<Copies>(k);
-      TypedMemory all{double_type(0), doubles, &node_.device(0)};
+      TypedMemory all{double_type(0), 600, &node_.device(0)};
       all.fill([&](std::int64_t i) { return value(own_, i, seed_); });
       const Collective begun = group_.begin_all_reduce(all.in(), ReduceOperation::sum(), wanted);
       begun.wait();
-      all.check(named("btb"), [&](std::int64_t i) { return bracket(0, size_, i, seed_); });
-      std::int64_t others = own_ == 0 ? 0 : 1;
-      for (int distance = 1; own_ % (2 * distance) == 0 && own_ + distance < size_; distance *= 2) {
-        ++others;
-      }
+      all.check(named(algorithm), [&](std::int64_t i) { return bracket(0, size_, i, seed_); });
       const bool is_staged = wanted.copies == Copies::staged;
+      // Others depend on what ends first, or on the machine file.
       const bool is_known = is_staged || wanted.copies == Copies::mapped;
-      const std::string expected = is_known
-                                       ? fmt::format("btb, {} of {} copies of this rank staged",
-                                                     is_staged ? 4 * others : 0, 4 * others)
-                                       : "btb, ";
+      const std::string expected = is_known ? fmt::format("{}, {} of {} {} staged", algorithm,
+                                                          is_staged ? copies : 0, copies, what)
+                                            : fmt::format("{}, ", algorithm);
       const std::string way = begun.report().algorithm;
       if (!way.starts_with(expected)) {
-        throw Error(ErrorCode::internal, named("btb") + ": " + way + ", not " + expected);
+        throw Error(ErrorCode::internal, named(algorithm) + ": " + way + ", not " + expected);
       }
     }
   }
