@@ -49,6 +49,10 @@ class NodeDevices final : public RankDevices {
   [[nodiscard]] std::shared_ptr<std::byte> scratch(p2p::LaneId lane, std::int64_t bytes) override {
     return messages()->scratch().take(lane, static_cast<std::size_t>(bytes), user_);
   }
+  [[nodiscard]] std::shared_ptr<std::byte> locked_host(p2p::LaneId lane,
+                                                       std::int64_t bytes) override {
+    return messages()->locked_scratch().take(lane, static_cast<std::size_t>(bytes));
+  }
   [[nodiscard]] std::shared_ptr<std::byte> host(std::int64_t bytes) override;
   [[nodiscard]] const HostMemoryInUse& host_memory() const { return *host_memory_; }
   /// Allocated for this group's operations.

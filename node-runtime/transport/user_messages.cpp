@@ -48,6 +48,7 @@ UserMessages::UserMessages(p2p::Endpoint& endpoint, std::int32_t node, std::int3
       options_(options),
       devices_(devices.begin(), devices.end()),
       scratch_(devices),
+      locked_scratch_(devices),
       stream_words_(devices) {
   if (options.device_bytes == 0) return;
   for (Device* device : devices) {

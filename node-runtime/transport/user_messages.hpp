@@ -17,6 +17,7 @@
 #include "node-runtime/device/device.hpp"
 #include "node-runtime/transport/arena.hpp"
 #include "node-runtime/transport/device_scratch.hpp"
+#include "node-runtime/transport/locked_scratch.hpp"
 #include "node-runtime/transport/p2p/endpoint.hpp"
 #include "node-runtime/transport/stream_watch.hpp"
 #include "node-runtime/transport/stream_words.hpp"
@@ -117,6 +118,7 @@ class UserMessages {
   }
   [[nodiscard]] bool takes_device_memory() const { return options_.takes_device_memory; }
   [[nodiscard]] DeviceScratch& scratch() { return scratch_; }
+  [[nodiscard]] LockedScratch& locked_scratch() { return locked_scratch_; }
   /// Frees scratch memory that groups which have gone have left, once other nodes have closed it.
   /// By the thread that moves messages, as often as it does.
   void free_left_scratch();
@@ -169,6 +171,7 @@ class UserMessages {
   const Options options_;
   const std::vector<Device*> devices_;
   DeviceScratch scratch_;
+  LockedScratch locked_scratch_;
   struct Leaving {
     DeviceBuffer memory;
     p2p::Request closed;  ///< over: nobody has it mapped

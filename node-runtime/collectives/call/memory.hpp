@@ -31,6 +31,10 @@ class RankDevices {
   /// Device memory for a while. Throws Device's Error where there is none left.
   [[nodiscard]] virtual std::shared_ptr<std::byte> scratch(p2p::LaneId lane,
                                                            std::int64_t bytes) = 0;
+  /// Host memory for a while for a device's fastest copies (page-locked). Null: the node has no
+  /// more to give now. Throws Device's Error where the system refuses it.
+  [[nodiscard]] virtual std::shared_ptr<std::byte> locked_host(p2p::LaneId lane,
+                                                               std::int64_t bytes) = 0;
   /// Host memory for a while, contents unspecified.
   [[nodiscard]] virtual std::shared_ptr<std::byte> host(std::int64_t bytes) {
     return host_bytes(bytes);

@@ -65,7 +65,11 @@ Planner::Planner(Rank own, Places places, const CollectiveRates& rates, RankDevi
       direct_(on_hosts_of_their_own(places_.size())),
       values_{values_sent(levels_, Order::ranks), values_sent(levels_, Order::places)},
       rates_(rates),
-      devices_(devices) {}
+      devices_(devices) {
+  for (Rank r{1}; r < Rank{places_.size()}; ++r) {
+    spans_hosts_ = spans_hosts_ || places_[r].host != places_[Rank{0}].host;
+  }
+}
 
 Home Planner::home_of(const Call& call) const {
   Home home{devices_};
@@ -148,6 +152,12 @@ Planner::Planned Planner::plan(const Call& call, std::int64_t number, bool is_ga
   const Fragmentation cut = fragmentation_of(query, choice, longest, task.element_bytes);
   task.fragment_elements = cut.fragment_elements;
   task.in_flight = cut.in_flight;
+  if (home.lane && !is_direct(call)) {
+    Key cached = key;
+    cached.schedule.host_cache = choose_host_cache(query, choice);
+    task.lane = home.lane;
+    set_host_cache(cached, choice, task);
+  }
   const auto slot_bytes = static_cast<std::size_t>(task.schedule->schedule().slots) *
                           static_cast<std::size_t>(task.fragment_elements * task.element_bytes) *
                           static_cast<std::size_t>(task.in_flight);
@@ -163,6 +173,37 @@ Planner::Planned Planner::plan(const Call& call, std::int64_t number, bool is_ga
     task.slots = task.own_slots.get();
   }
   return planned;
+}
+
+HostCache Planner::choose_host_cache(const CollectiveQuery& query, CollectiveChoice& choice) const {
+  const bool has_one =
+      spans_hosts_ && may_have_host_cache(query.kind) && query.is_known && query.bytes > 0;
+  if (!has_one) return HostCache::none;
+  const std::vector<HostCacheCandidate> considered = host_caches(query, choice, rates_);
+  for (const HostCacheCandidate& one : considered) {
+    choice.on_devices.push_back({name_of(one.cache), one.seconds, {}});
+  }
+  return considered.front().cache;
+}
+
+void Planner::set_host_cache(Key key, CollectiveChoice& choice, Task& task) {
+  if (key.schedule.host_cache == HostCache::none) return;
+  auto schedule = schedule_of(key);
+  const std::int64_t bytes = schedule->schedule().host_slots * task.in_flight *
+                             task.fragment_elements * task.element_bytes;
+  if (bytes == 0) return;  // this rank passes nothing on
+  auto slots = devices_->locked_host(*task.lane, bytes);
+  if (slots == nullptr) {
+    std::erase_if(choice.on_devices, [](const CollectiveChoice::DeviceCandidate& one) {
+      return one.way != name_of(HostCache::none);
+    });
+    choice.on_devices.push_back(
+        {name_of(key.schedule.host_cache), 0, "no page-locked memory is free for its slots"});
+    return;
+  }
+  task.schedule = std::move(schedule);
+  task.host_slots = std::move(slots);
+  task.way_of_steps = name_of(key.schedule.host_cache);
 }
 
 std::shared_ptr<const CompiledSchedule> Planner::schedule_of(const Key& key) {

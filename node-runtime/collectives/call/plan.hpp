@@ -99,6 +99,12 @@ class Planner {
   [[nodiscard]] Chosen make_choice(const Call& call, CollectiveQuery query,
                                    const OrderQuery& order) const;
   [[nodiscard]] OrderQuery order_of(const Call& call) const;
+  /// Whether a rank whose memory is on a device keeps fragments in host memory on their way between
+  /// hosts; tells what was considered.
+  [[nodiscard]] HostCache choose_host_cache(const CollectiveQuery& query,
+                                            CollectiveChoice& choice) const;
+  /// Without room for its slots there is none.
+  void set_host_cache(Key key, CollectiveChoice& choice, Task& task);
   [[nodiscard]] CollectiveChoice choose(const Call& call, const CollectiveQuery& query,
                                         const CollectiveRates& rates) const;
   [[nodiscard]] std::shared_ptr<const CompiledSchedule> schedule_of(const Key& key);
@@ -124,6 +130,7 @@ class Planner {
   Rank own_;
   Places places_;
   Levels levels_;
+  bool spans_hosts_ = false;
   /// One flat level, for operations in which only sender and receiver know the size of a block.
   Levels direct_;
   std::array<ValuesSent, 2> values_;  ///< by Order

@@ -49,7 +49,9 @@ void Execution::choose_way() {
     throw;
   }
   enter(errand_ != nullptr ? Phase::errand : Phase::steps);
-  if (errand_ == nullptr) open_fragments();
+  if (errand_ != nullptr) return;
+  way_ = task_.way_of_steps;
+  open_fragments();
 }
 
 /// Whether it is over.

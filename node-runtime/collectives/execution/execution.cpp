@@ -199,11 +199,13 @@ bool Execution::start_work(std::int64_t fragment, std::int32_t deed) {
   const std::int64_t bytes = count * task_.element_bytes;
   const bool is_copy = step.kind == Step::Kind::copy;
   if (is_copy && from.front() == to) return false;
-  const auto queue = [=, operation = task_.operation,
+  const auto queue = [=, to_spot = step.to, from_spot = step.from.front(),
+                      operation = task_.operation,
                       scalar = task_.scalar](const p2p::WorkPlace& place) {
     if (is_copy) {
-      const Device* const device = &place.stream.device();
-      place.stream.copy({to, device}, {from.front(), device}, static_cast<std::size_t>(bytes));
+      place.stream.copy({to, device_of(to_spot, place)},
+                        {from.front(), device_of(from_spot, place)},
+                        static_cast<std::size_t>(bytes));
       return;
     }
     const Device* const device = &place.stream.device();
@@ -302,6 +304,11 @@ std::byte* Execution::memory(const Spot& spot, std::int32_t block, std::int64_t 
              (place.input + inside) * task_.element_bytes;
     case Spot::Memory::output:
       return task_.output + (place.output + inside) * task_.element_bytes;
+    case Spot::Memory::host_cache: {
+      const std::int64_t slots = task_.schedule->schedule().host_slots;
+      const std::int64_t slot = fragment % task_.in_flight * slots + spot.slot;
+      return task_.host_slots.get() + slot * task_.fragment_elements * task_.element_bytes;
+    }
     case Spot::Memory::slot:
       break;
   }

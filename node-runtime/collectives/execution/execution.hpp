@@ -101,10 +101,13 @@ struct Task {
   std::byte* output = nullptr;
   /// For in_flight fragments the schedule's slots, each of a fragment.
   std::byte* slots = nullptr;
+  /// Likewise the slots of its host cache, in host memory.
+  std::shared_ptr<std::byte> host_slots{};
   ReduceOperation operation = ReduceOperation::sum();
   Scalar scalar = Scalar::byte;
   std::uint64_t seal = 0;  ///< the same on all ranks whose calls fit together
-  /// The device of the node's that input, output and slots are on; none: the host.
+  /// The device of the node's that input, output and slots are on, but the host cache; none: the
+  /// host.
   std::optional<p2p::LaneId> lane{};
   /// Then: memory there for messages of several blocks.
   std::function<std::shared_ptr<std::byte>(std::int64_t bytes)> scratch{};
@@ -113,6 +116,7 @@ struct Task {
   /// Asked behind it, if steps are needed: what is done in their place; null: they are. May be
   /// empty.
   std::function<std::shared_ptr<Errand>()> errand{};
+  std::string way_of_steps{};  ///< what Execution::way() says where the steps are done
   /// Asked then: why a way that the stages before would have been cannot be taken. May be empty.
   std::function<std::string()> why_not{};
   std::vector<Stage> after{};              ///< behind the steps
@@ -163,7 +167,7 @@ class Execution {
   [[nodiscard]] bool is_over() const;
   [[nodiscard]] const std::optional<Error>& failure() const { return failure_; }
   /// When it is over, what was done in place of the steps: "direct" where Task::has_all was true,
-  /// or what the errand says; empty: the steps.
+  /// or what the errand says; of the steps, Task::way_of_steps.
   [[nodiscard]] const std::string& way() const { return way_; }
   /// Then: what Task::why_not has said.
   [[nodiscard]] const std::string& why_not() const { return why_not_; }
@@ -233,6 +237,10 @@ class Execution {
   [[nodiscard]] bool continue_gathered(std::int64_t ticket);
   void move(const Gathered& gathered, std::int64_t ticket);
   [[nodiscard]] bool start_work(std::int64_t fragment, std::int32_t deed);
+  /// The device of the task's lane if the memory is there, otherwise null.
+  [[nodiscard]] static const Device* device_of(const Spot& spot, const p2p::WorkPlace& place) {
+    return spot.memory == Spot::Memory::host_cache ? nullptr : &place.stream.device();
+  }
   // In copy_works.cpp.
   /// False: the copy needs none, and has not begun.
   [[nodiscard]] bool start_copy_works(std::int64_t fragment, std::int32_t deed);

@@ -82,7 +82,9 @@ class Check {
                     fmt::format(what, std::forward<Parts>(parts)...), schedule(id.rank).describe());
   }
   [[nodiscard]] static Cell cell_of(const Spot& spot, std::int32_t block) {
-    return {spot, spot.memory == Spot::Memory::slot ? 0 : block};
+    const bool is_slot =
+        spot.memory == Spot::Memory::slot || spot.memory == Spot::Memory::host_cache;
+    return {spot, is_slot ? 0 : block};
   }
 
   void check_spot(StepId id, const Spot& spot) {
@@ -90,6 +92,11 @@ class Check {
     if (is_slot && (spot.slot < 0 || spot.slot >= schedule(id.rank).slots)) {
       fail(id, "slot {} of {}", spot.slot, schedule(id.rank).slots);
     }
+    if (spot.memory != Spot::Memory::host_cache) return;
+    if (spot.slot < 0 || spot.slot >= schedule(id.rank).host_slots) {
+      fail(id, "host slot {} of {}", spot.slot, schedule(id.rank).host_slots);
+    }
+    if (step(id).kind == Step::Kind::reduce) fail(id, "it reduces in the host cache");
   }
 
   /// The shape of a step, without the others.

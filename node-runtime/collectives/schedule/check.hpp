@@ -51,6 +51,7 @@ using WantedValue = std::function<std::optional<Value>(Rank rank, std::int32_t b
 /// ranks together;
 /// - sends and receives of each pair of ranks are as many, of the same blocks in the same order and
 ///   in the same messages;
+/// - no reduction has to do with the host cache, whose slots are in other memory than the rest;
 /// - what a step reads was written by a step that it comes after, and nothing is written twice: so
 ///   no slot and no output is overwritten before it is read; slots are within bounds;
 /// - in the end each output has its value.

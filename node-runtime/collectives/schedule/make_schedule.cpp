@@ -10,12 +10,10 @@
 
 namespace heddle::collectives {
 
-ScheduleKey key_of(CollectiveKind kind, std::int32_t root, const CollectiveChoice& choice) {
-  return {kind, root, choice.trees, choice.all_reduce, choice.all_to_all, choice.order};
-}
+namespace {
 
-Schedule make_schedule(const ScheduleKey& key, Rank rank, const Places& places,
-                       const Levels& levels) {
+Schedule without_host_cache(const ScheduleKey& key, Rank rank, const Places& places,
+                            const Levels& levels) {
   const Rank root{key.root};
   switch (key.kind) {
     case CollectiveKind::barrier:
@@ -43,6 +41,17 @@ Schedule make_schedule(const ScheduleKey& key, Rank rank, const Places& places,
   }
   HEDDLE_CHECK(false, "a collective of number {}", static_cast<int>(key.kind));
   return {};
+}
+
+}  // namespace
+
+ScheduleKey key_of(CollectiveKind kind, std::int32_t root, const CollectiveChoice& choice) {
+  return {kind, root, choice.trees, choice.all_reduce, choice.all_to_all, choice.order};
+}
+
+Schedule make_schedule(const ScheduleKey& key, Rank rank, const Places& places,
+                       const Levels& levels) {
+  return with_host_cache(without_host_cache(key, rank, places, levels), places, key.host_cache);
 }
 
 std::int32_t message_parts(const ScheduleKey& key, std::int32_t ranks) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "node-runtime/collectives/schedule/choice.hpp"
+#include "node-runtime/collectives/schedule/host_cache.hpp"
 #include "node-runtime/collectives/schedule/levels.hpp"
 #include "node-runtime/collectives/schedule/places.hpp"
 #include "node-runtime/collectives/schedule/schedule.hpp"
@@ -20,13 +21,15 @@ struct ScheduleKey {
   AllReduce all_reduce = AllReduce::reduce_broadcast;
   AllToAll all_to_all = AllToAll::pairwise;
   Order order = Order::ranks;  ///< of reductions
+  HostCache host_cache = HostCache::none;
 
   friend auto operator<=>(const ScheduleKey&, const ScheduleKey&) = default;
 };
 [[nodiscard]] ScheduleKey key_of(CollectiveKind kind, std::int32_t root,
                                  const CollectiveChoice& choice);
 
-/// The steps of `rank`. `levels`: those of `places`, or a flat one of as many ranks. Throws
+/// The steps of `rank`. `levels`: those of `places`, or a flat one of as many ranks. What a rank
+/// keeps in its host cache concerns itself alone: other ranks' steps are the same. Throws
 /// Error(usage) for a root that is not there, and for too many ranks in all_to_all.
 [[nodiscard]] Schedule make_schedule(const ScheduleKey& key, Rank rank, const Places& places,
                                      const Levels& levels);

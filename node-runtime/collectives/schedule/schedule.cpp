@@ -15,6 +15,8 @@ std::string text_of(const Spot& spot) {
       return "the input";
     case Spot::Memory::output:
       return "the output";
+    case Spot::Memory::host_cache:
+      return fmt::format("host slot {}", spot.slot);
     case Spot::Memory::slot:
       break;
   }
@@ -78,7 +80,8 @@ Cut::Range Cut::fragment(std::int32_t block, std::int64_t fragment) const {
 }
 
 std::string Schedule::describe() const {
-  std::string text = fmt::format("rank {}, {} slots\n", rank.value(), slots);
+  std::string text = fmt::format("rank {}, {} slots{}\n", rank.value(), slots,
+                                 host_slots > 0 ? fmt::format(", {} on the host", host_slots) : "");
   for (std::size_t s = 0; s < steps.size(); ++s) {
     text += fmt::format("  {}: {}", s, heddle::collectives::describe(steps[s]));
     if (!steps[s].after.empty()) text += fmt::format(", after {}", fmt::join(steps[s].after, ", "));

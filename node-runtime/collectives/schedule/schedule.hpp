@@ -43,15 +43,17 @@ class Cut {
 };
 
 /// Where a fragment of a block is on a rank: at its place in the operation's own memory, or in a
-/// slot of the group's, which holds one.
+/// slot, which holds one. Slots are where the rank's memory is; those of the host cache are in host
+/// memory, whatever device the rank's memory is on.
 struct Spot {
-  enum class Memory : std::uint8_t { input, output, slot };
+  enum class Memory : std::uint8_t { input, output, slot, host_cache };
   Memory memory = Memory::input;
   std::int32_t slot = 0;
 
   [[nodiscard]] static Spot in_input() { return {Memory::input, 0}; }
   [[nodiscard]] static Spot in_output() { return {Memory::output, 0}; }
   [[nodiscard]] static Spot in_slot(std::int32_t slot) { return {Memory::slot, slot}; }
+  [[nodiscard]] static Spot in_host_cache(std::int32_t slot) { return {Memory::host_cache, slot}; }
   friend auto operator<=>(const Spot&, const Spot&) = default;
 };
 
@@ -90,7 +92,8 @@ struct Step {
 struct Schedule {
   Rank rank{0};
   std::int32_t slots = 0;
-  std::vector<Step> steps;
+  std::vector<Step> steps{};
+  std::int32_t host_slots = 0;  ///< of the host cache
 
   /// A line for each step: "2: send block 0 to rank 5 from the output, after 0".
   [[nodiscard]] std::string describe() const;

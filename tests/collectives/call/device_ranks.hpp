@@ -214,7 +214,15 @@ class OneDevice final : public RankDevices {
     const auto made = std::make_shared<DeviceBuffer>(device_, static_cast<std::size_t>(bytes));
     return {made, made->address()};
   }
+  [[nodiscard]] std::shared_ptr<std::byte> locked_host(p2p::LaneId, std::int64_t bytes) override {
+    if (!has_locked_memory) return nullptr;
+    auto* const made =
+        static_cast<std::byte*>(device_.allocate_host(static_cast<std::size_t>(bytes)));
+    return {made, [&device = device_](std::byte* memory) { device.free_host(memory); }};
+  }
   void run(const std::vector<Stage>&) override {}
+
+  bool has_locked_memory = true;
 
  private:
   Device& device_;
