@@ -101,7 +101,7 @@ struct Task {
   std::byte* output = nullptr;
   /// For in_flight fragments the schedule's slots, each of a fragment.
   std::byte* slots = nullptr;
-  /// Likewise the slots of its host cache, in host memory.
+  /// For as many fragments the slots of its host cache, in host memory.
   std::shared_ptr<std::byte> host_slots{};
   ReduceOperation operation = ReduceOperation::sum();
   Scalar scalar = Scalar::byte;

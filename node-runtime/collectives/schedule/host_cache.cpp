@@ -37,7 +37,7 @@ class Caching {
     std::int32_t writer = no_step;       ///< none: it is in the input
     bool comes_from_other_host = false;  ///< in a message of its own
     std::int32_t sends_to_hosts = 0;     ///< that may leave from the cache
-    std::int32_t sends_within = 0;       ///< likewise, to ranks of the own host
+    std::int32_t sends_within = 0;       ///< to ranks of the own host
     bool has_other_readers = false;      ///< than these sends
     std::int32_t in_cache = no_step;     ///< the step of `made_` behind which it is there
     std::optional<Spot> slot;            ///< of the cache
