@@ -57,6 +57,13 @@ struct Access {
   Version version = count_here;
 };
 
+/// A node that reads a version of a tile which lives on another node.
+struct Reader {
+  NodeId node;
+  std::int32_t priority = 0;  ///< of its first task that reads the version
+  friend bool operator==(const Reader&, const Reader&) = default;
+};
+
 }  // namespace protocol
 
 /// A tile as programs name it: what the protocol calls it and where it lives.
@@ -117,6 +124,11 @@ struct JobSpec {
   /// when another node writes it (a minor output). Empty: whole tiles. Versions count writes since
   /// the job began. Must be pure, the same on all nodes, and not throw; any thread may call it.
   std::function<TilePart(protocol::TileId, Version)> part;
+  /// The nodes that read this version of a tile, without the tile's home, in the order of their
+  /// first reads in the program. Nothing for a version that no other node reads, or whose readers
+  /// the program announces itself. Empty: it announces all of them. Must be pure, the same on all
+  /// nodes, and not throw; any thread may call it.
+  std::function<std::vector<protocol::Reader>(protocol::TileId, Version)> readers;
   /// Out of core, tiles are not fetched for tasks whose priority is lower by more than this than
   /// that of what is under way: fetching them early would drive out what is needed sooner.
   std::int32_t priority_span = std::numeric_limits<std::int32_t>::max();

@@ -7,6 +7,7 @@
 
 #include "algorithms/cholesky/column_groups.hpp"
 #include "algorithms/cholesky/inverses.hpp"
+#include "algorithms/cholesky/readers.hpp"
 #include "algorithms/walk/job.hpp"
 #include "algorithms/walk/tile_walk.hpp"
 #include "base/require.hpp"
@@ -164,6 +165,9 @@ JobSpec cholesky(const Matrix<double>& a, const std::optional<Matrix<double>>& i
   });
   spec.fine = a.layout().fine;
   spec.priority_span = use_of_memory(a, node_of(a), memory).priority_span();
+  spec.readers = [a, inverses](protocol::TileId tile, Version version) {
+    return cholesky_readers(a, inverses, tile, version);
+  };
   return spec;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "algorithms/qr/operand_places.hpp"
+#include "algorithms/qr/panels.hpp"
 #include "algorithms/qr/steps.hpp"
 #include "algorithms/walk/job.hpp"
 #include "algorithms/walk/own_part.hpp"
@@ -15,45 +16,16 @@
 namespace heddle::qr_tree {
 namespace {
 
-bool goes_up(Work work) {
-  return work == Work::apply || work == Work::generate;
-}
-
-/// The tall tile that the diagonal passes through in column c.
-TileRow top_of(const QrMatrix& q, TileColumn c) {
-  return TileRow{q.a.layout().wide_of(c).value() / q.virtual_tiles};
-}
-
 /// The first row of tall tile i that is at or below the diagonal in column c.
 std::int64_t first_row_of(const QrMatrix& q, TileRow i, TileColumn c) {
   const TileLayout& l = q.a.layout();
   return i == top_of(q, c) ? l.column_begin(c) - l.row_begin(i) : 0;
 }
 
-/// Tile columns of A whose diagonal lies above tall tile i.
-std::int32_t panels_above(const QrMatrix& q, TileRow i) {
-  const TileLayout& l = q.a.layout();
-  return l.wide_begin(std::min(WideColumn{i.value() * q.virtual_tiles}, l.end_wide())).value();
-}
-
-/// Panels that pass on the rows of tall tile i beside tile column d when Q is applied.
-std::int32_t panels_on(const QrMatrix& q, Work work, TileRow i, TileColumn d) {
-  const std::int32_t all = panels_above(q, i);
-  return work == Work::generate ? std::min(all, d.value() + 1) : all;
-}
-
-/// True for a last tall tile with too few rows for an R of its own: in a binomial tree it goes with
-/// the tile before it.
-bool is_last_and_short(const QrMatrix& q, TileRow i) {
-  const TileLayout& l = q.a.layout();
-  return i + 1 == l.end_row() && l.row_count(i) < l.wide_width();
-}
-
 /// The tasks of a panel whose diagonal passes through tall tile `top`.
 std::vector<Step> steps_of(const QrMatrix& q, Work work, TileRow top) {
   const TileRow end = q.a.layout().end_row();
-  const bool has_short = top + 1 < end && is_last_and_short(q, end - 1);
-  return make_steps(q.tree, top, end, has_short, goes_up(work) ? Way::up : Way::down);
+  return make_steps(q.tree, top, end, has_short_below(q, top), goes_up(work) ? Way::up : Way::down);
 }
 
 /// One panel: tile column c of a factorization.
@@ -100,9 +72,7 @@ struct Panel {
   [[nodiscard]] protocol::Access t_of(const Step& step) const {
     return step.kind == Step::Kind::pair ? pair_t(step.tile) : t(step.tile);
   }
-  [[nodiscard]] bool has_pair(TileRow i) const {
-    return q.tree == QrTree::binomial && !is_last_and_short(q, i);
-  }
+  [[nodiscard]] bool has_pair(TileRow i) const { return qr_tree::has_pair(q, i); }
   /// Gives up this node's copies of the panel.
   void release(TaskStream& tasks, const OwnPart& own) const {
     for (TileRow i = own.first_row(top); i < q.a.layout().end_row(); i = i + own.grid_rows) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "algorithms/qr/qr_matrix.hpp"
 
@@ -21,5 +22,11 @@ enum class Work : std::uint8_t {
 /// triangles, and only the rows of a panel.
 [[nodiscard]] TilePart part_of(const QrMatrix& q, const QrOperand& x, Work work,
                                protocol::TileId tile, Version version);
+
+/// The nodes that read a version of a tile elsewhere (JobSpec::readers): reflectors go along the
+/// rows of the grid, the rows beside R to the node of the task that takes them.
+[[nodiscard]] std::vector<protocol::Reader> readers_of(const QrMatrix& q, const QrOperand& x,
+                                                       Work work, protocol::TileId tile,
+                                                       Version version);
 
 }  // namespace heddle::qr_tree

@@ -29,6 +29,9 @@ JobSpec qr_job(std::string name, const QrMatrix& q, const QrOperand& x, Work wor
   spec.part = [q, x, work](protocol::TileId tile, Version version) {
     return qr_tree::part_of(q, x, work, tile, version);
   };
+  spec.readers = [q, x, work](protocol::TileId tile, Version version) {
+    return qr_tree::readers_of(q, x, work, tile, version);
+  };
   return spec;
 }
 

@@ -1,7 +1,9 @@
 #include "algorithms/qr/steps.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
+#include <cstdint>
 
 namespace heddle::qr_tree {
 namespace {
@@ -105,12 +107,59 @@ class BinomialTree {
   std::vector<Step> steps_;
 };
 
+/// The widest stride of the pairs that the tile at distance k >= 1 ends on the way down.
+std::int32_t stride_of(std::int32_t k) {
+  return static_cast<std::int32_t>(std::bit_floor(static_cast<std::uint32_t>(k)));
+}
+
+/// Distance of the taker of the rows that the tile at distance k keeps, as if none were short; down
+/// it is the widest pair that they begin, or else the pair that ends them (or R's home).
+std::int32_t taker_down(std::int32_t k, std::int32_t count) {
+  std::int32_t stride = 1;
+  while (k + 2 * stride < count) stride *= 2;
+  return stride > k && k + stride < count ? k + stride : k;
+}
+
+TileRow flat_taker(TileRow top, TileRow end, Way way, const Rows& rows) {
+  if (way == Way::down) return rows.tile + 1 < end ? rows.tile + 1 : top;
+  return rows.slot == Rows::Slot::r ? end - 1 : rows.tile - 1;
+}
+
+TileRow binomial_taker(TileRow top, TileRow end, bool has_short, Way way, const Rows& rows) {
+  const std::int32_t count = end - top - (has_short ? 1 : 0);
+  const std::int32_t k = rows.tile - top;
+  const bool is_short = k == count;
+  if (way == Way::down) {
+    if (rows.slot == Rows::Slot::carried) {
+      const std::int32_t stride = stride_of(k);
+      const std::int32_t partner = k - stride;
+      return top + (2 * partner >= stride ? partner : partner + stride / 2);
+    }
+    if (is_short) return top + taker_down(count - 1, count);
+    return has_short && k == count - 1 ? end - 1 : top + taker_down(k, count);
+  }
+  if (is_short) return top + (count - 1);
+  if (rows.slot == Rows::Slot::carried) {
+    const std::int32_t partner = k - stride_of(k);
+    const std::int32_t next = partner + 2 * stride_of(k);
+    return top + (next < count ? next : partner);
+  }
+  const std::int32_t next = rows.slot == Rows::Slot::r ? 1 : k + 2 * stride_of(k);
+  if (next < count) return top + next;
+  return has_short && k == count - 1 ? end - 1 : top + k;
+}
+
 }  // namespace
 
 std::vector<Step> make_steps(QrTree tree, TileRow top, TileRow end, bool has_short, Way way) {
   if (tree == QrTree::flat) return flat_steps(top, end, way);
   BinomialTree binomial(top, end, has_short);
   return way == Way::down ? binomial.down() : binomial.up();
+}
+
+TileRow taker_of(QrTree tree, TileRow top, TileRow end, bool has_short, Way way, const Rows& rows) {
+  return tree == QrTree::flat ? flat_taker(top, end, way, rows)
+                              : binomial_taker(top, end, has_short, way, rows);
 }
 
 }  // namespace heddle::qr_tree

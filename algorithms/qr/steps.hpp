@@ -54,4 +54,10 @@ enum class Way : std::uint8_t { down, up };
 [[nodiscard]] std::vector<Step> make_steps(QrTree tree, TileRow top, TileRow end, bool has_short,
                                            Way way);
 
+/// The tall tile whose task takes these rows, in closed form: the task of make_steps() that has
+/// them as `in` or `own` (on the way up: as `in`). They must be rows that one of its tasks leaves
+/// or, on the way up, R's.
+[[nodiscard]] TileRow taker_of(QrTree tree, TileRow top, TileRow end, bool has_short, Way way,
+                               const Rows& rows);
+
 }  // namespace heddle::qr_tree

@@ -2,6 +2,7 @@
 
 #include "algorithms/solve/solve.hpp"
 #include "algorithms/solve/tile_products.hpp"
+#include "algorithms/walk/reader_list.hpp"
 #include "base/require.hpp"
 #include "kernels/kernels.hpp"
 #include "node-runtime/node.hpp"
@@ -26,6 +27,29 @@ const Kernel& step_of(Sweep sweep) {
   return sweep == Sweep::up ? kernel::solve_upper : kernel::solve_lower_transposed;
 }
 
+constexpr std::int32_t most_urgent = 1023;
+
+/// Priority of what a solved row contributes to the row at some distance from it.
+std::int32_t priority_at(std::int32_t distance, std::int32_t rows) {
+  const std::int64_t share = std::int64_t{distance} * 1000 / std::max(1, rows);
+  return std::max<std::int32_t>(0, 1000 - static_cast<std::int32_t>(share));
+}
+
+/// Which tile of the triangle joins a solved row to one that is still to solve.
+struct Joined {
+  Sweep sweep;
+
+  [[nodiscard]] TileRow other(TileRow row, std::int32_t distance) const {
+    return sweep == Sweep::down ? row + distance : row - distance;
+  }
+  [[nodiscard]] TileRow tile_row(TileRow a, TileRow b) const {
+    return sweep == Sweep::up ? std::min(a, b) : std::max(a, b);
+  }
+  [[nodiscard]] WideColumn tile_wide(TileRow a, TileRow b) const {
+    return wide_of(sweep == Sweep::up ? std::max(a, b) : std::min(a, b));
+  }
+};
+
 /// Solves row by row; what a solved row contributes to the others is computed where the tiles of
 /// the triangle live.
 struct Substitution {
@@ -35,19 +59,9 @@ struct Substitution {
   [[nodiscard]] std::int32_t rows() const { return w.a.layout().tile_rows(); }
   [[nodiscard]] bool is_up() const { return sweep != Sweep::down; }
   [[nodiscard]] bool is_transposed() const { return sweep == Sweep::up_transposed; }
-  /// The row that is solved in a turn, and the one at some distance from it that is still to solve.
+  /// The row that is solved in a turn.
   [[nodiscard]] TileRow row(std::int32_t turn) const {
     return TileRow{is_up() ? rows() - 1 - turn : turn};
-  }
-  [[nodiscard]] TileRow other(TileRow row, std::int32_t distance) const {
-    return is_up() ? row - distance : row + distance;
-  }
-  /// The tile that joins two rows: its row and its wide column.
-  [[nodiscard]] TileRow tile_row(TileRow a, TileRow b) const {
-    return sweep == Sweep::up ? std::min(a, b) : std::max(a, b);
-  }
-  [[nodiscard]] WideColumn tile_wide(TileRow a, TileRow b) const {
-    return wide_of(sweep == Sweep::up ? std::max(a, b) : std::min(a, b));
   }
   /// Each row before has subtracted from this one, and each piece of its own tile was a step; the
   /// sweep before did the same, and the copy of b was a write too.
@@ -58,16 +72,13 @@ struct Substitution {
     if (is_transposed()) before = row(turn).value() + pieces;
     return Version{before + turn + pieces};
   }
-  [[nodiscard]] std::int32_t priority(std::int32_t distance) const {
-    const std::int64_t share = std::int64_t{distance} * 1000 / std::max(1, rows());
-    return std::max<std::int32_t>(0, 1000 - static_cast<std::int32_t>(share));
-  }
 };
 
 Program substitute(TaskStream& tasks, Matrix<double> t, Matrix<double> x, TileColumn side,
                    Products temporaries, Sweep sweep) {
   Walk w(tasks, t, side, temporaries);
   const Substitution s{w, sweep};
+  const Joined joined{sweep};
   const Kernel& multiply = s.is_transposed() ? kernel::product_transposed : kernel::product;
 
   for (std::int32_t turn = 0; turn < s.rows(); ++turn) {
@@ -75,7 +86,7 @@ Program substitute(TaskStream& tasks, Matrix<double> t, Matrix<double> x, TileCo
     const WideColumn diagonal = wide_of(row);
     const TileRef x_row = w.sides(x, row);
     TaskOptions options;
-    options.priority = 1023;
+    options.priority = most_urgent;
     for (std::int32_t k = 0; x_row.home.node == w.me && k < w.pieces_of(diagonal); ++k) {
       const TileColumn c = s.is_up() ? w.end(diagonal) - 1 - k : w.begin(diagonal) + k;
       options.parameters = KernelParameters(kernel::PieceParameters{t.layout().offset_in_wide(c)});
@@ -85,14 +96,14 @@ Program substitute(TaskStream& tasks, Matrix<double> t, Matrix<double> x, TileCo
     }
     Broadcast solved(tasks, read(x_row, s.solved(turn)));
     for (std::int32_t distance = 1; distance < s.rows() - turn; ++distance) {
-      const TileRow other = s.other(row, distance);
-      const TileRow i = s.tile_row(row, other);
-      const WideColumn j = s.tile_wide(row, other);
+      const TileRow other = joined.other(row, distance);
+      const TileRow i = joined.tile_row(row, other);
+      const WideColumn j = joined.tile_wide(row, other);
       const NodeId at = w.node(i, j);
       const TileRef x_other = w.sides(x, other);
       TileProduct product = s.is_transposed() ? w.next_across(i, j) : w.next_down(i, j);
-      const std::int32_t priority = s.priority(distance);
-      co_await solved.to(at, 1023);
+      const std::int32_t priority = priority_at(distance, s.rows());
+      co_await solved.to(at, priority);
       for (TileColumn c = w.begin(j); at == w.me && c < w.end(j); ++c) {
         const bool accumulates = !s.is_transposed() && c != w.begin(j);
         const protocol::Access tile = read(t(i, c), Version{0});
@@ -117,7 +128,7 @@ Program substitute(TaskStream& tasks, Matrix<double> t, Matrix<double> x, TileCo
 /// x := b, row by row from the last one.
 Program take(TaskStream& tasks, Matrix<double> x, Matrix<double> b, TileColumn side) {
   TaskOptions options;
-  options.priority = 1023;
+  options.priority = most_urgent;
   for (std::int32_t row = x.layout().tile_rows() - 1; row >= 0; --row) {
     const TileRef to = x(TileRow{row}, side);
     Broadcast rows(tasks, read(b(TileRow{row}, side), Version{0}));
@@ -127,6 +138,60 @@ Program take(TaskStream& tasks, Matrix<double> x, Matrix<double> b, TileColumn s
     }
     rows.release();
   }
+}
+
+/// The nodes that multiply tile row `row` of the solution after it is solved in a sweep: those of
+/// the triangle's tiles that join it to rows still to solve, from the nearest one on, until the
+/// grid has come round.
+std::vector<protocol::Reader> readers_of_solved(const Matrix<double>& t, NodeId home, TileRow row,
+                                                Sweep sweep) {
+  const Joined joined{sweep};
+  const Distribution& d = t.distribution();
+  const std::int32_t rows = t.layout().tile_rows();
+  const std::int32_t left = sweep == Sweep::down ? rows - 1 - row.value() : row.value();
+  const std::int32_t round =
+      sweep == Sweep::up_transposed ? d.grid_columns : d.grid_rows * d.row_group;
+  ReaderList readers(home);
+  for (std::int32_t distance = 1; distance <= std::min(left, round); ++distance) {
+    const TileRow other = joined.other(row, distance);
+    readers.add(d.node(joined.tile_row(row, other), joined.tile_wide(row, other)),
+                priority_at(distance, rows));
+  }
+  return readers.take();
+}
+
+/// The readers of solve_cholesky(l, x). Products are announced by the program.
+std::vector<protocol::Reader> readers_of_solve(const Matrix<double>& l, const Matrix<double>& x,
+                                               protocol::TileId tile, Version version) {
+  if (tile.matrix != x.id()) return {};
+  const std::int32_t rows = l.layout().tile_rows();
+  const TileRow row{tile.index % rows};
+  const WideColumn j = wide_of(row);
+  const std::int32_t pieces = l.layout().wide_begin(j + 1) - l.layout().wide_begin(j);
+  const NodeId home = x.home(row, TileColumn{tile.index / rows}).node;
+  const std::int32_t down = row.value() + pieces;
+  if (version == Version{down}) return readers_of_solved(l, home, row, Sweep::down);
+  if (version != Version{down + rows - 1 - row.value() + pieces}) return {};
+  return readers_of_solved(l, home, row, Sweep::up_transposed);
+}
+
+/// The readers of solve_upper(r, x, b), likewise.
+std::vector<protocol::Reader> readers_of_solve(const Matrix<double>& r, const Matrix<double>& x,
+                                               const Matrix<double>& b, protocol::TileId tile,
+                                               Version version) {
+  const std::int32_t rows = r.layout().tile_rows();
+  const TileRow row{tile.index % rows};
+  const TileColumn side{tile.index / rows};
+  if (tile.matrix == b.id() && version == Version{0}) {
+    ReaderList readers(b.home(row, side).node);
+    readers.add(x.home(row, side).node, most_urgent);
+    return readers.take();
+  }
+  const WideColumn j = wide_of(row);
+  const std::int32_t pieces = r.layout().wide_begin(j + 1) - r.layout().wide_begin(j);
+  const Version solved{1 + rows - 1 - row.value() + pieces};  // copied, subtracted from, solved
+  if (tile.matrix != x.id() || version != solved) return {};
+  return readers_of_solved(r, x.home(row, side).node, row, Sweep::up);
 }
 
 void require_triangle(const char* function, const Matrix<double>& t, Storage storage,
@@ -172,7 +237,11 @@ JobSpec solve_cholesky(const Matrix<double>& l, const Matrix<double>& x) {
           [=](TaskStream& tasks) { return substitute(tasks, l, x, c, p, sweep); });
     }
   }
-  return solve::job_of("solve", {l, x}, products, std::move(programs));
+  JobSpec spec = solve::job_of("solve", {l, x}, products, std::move(programs));
+  spec.readers = [l, x](protocol::TileId tile, Version version) {
+    return readers_of_solve(l, x, tile, version);
+  };
+  return spec;
 }
 
 JobSpec solve_upper(const Matrix<double>& r, const Matrix<double>& x, const Matrix<double>& b) {
@@ -189,7 +258,11 @@ JobSpec solve_upper(const Matrix<double>& r, const Matrix<double>& x, const Matr
     programs.emplace_back(
         [=](TaskStream& tasks) { return substitute(tasks, r, x, c, p, Sweep::up); });
   }
-  return solve::job_of("solve", {r, x, b}, products, std::move(programs));
+  JobSpec spec = solve::job_of("solve", {r, x, b}, products, std::move(programs));
+  spec.readers = [r, x, b](protocol::TileId tile, Version version) {
+    return readers_of_solve(r, x, b, tile, version);
+  };
+  return spec;
 }
 
 }  // namespace heddle

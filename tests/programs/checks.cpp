@@ -119,6 +119,38 @@ std::string SequentialOrder::check_order(const RecordedJob& job, const MatrixTab
   return {};
 }
 
+std::string SequentialOrder::check_readers(const RecordedJob& job, const MatrixTable& table) const {
+  std::map<Reading, std::pair<std::size_t, std::int32_t>> first_reads;  // position and priority
+  for_remote_reads(job, [&](const Reading& reading, const Call& call) {
+    const std::pair read(position(call, table), call.priority);
+    const auto [entry, fresh] = first_reads.emplace(reading, read);
+    if (!fresh) entry->second = std::min(entry->second, read);
+  });
+  std::map<std::pair<TileId, Version>, std::map<std::size_t, protocol::Reader>> expected;
+  for (const auto& [reading, first] : first_reads) {
+    const auto& [tile, number, node] = reading;
+    expected[{tile, number}][first.first] = {node, first.second};
+  }
+  for (const auto& [version, readers] : job.readers) {
+    const auto& [tile, number] = version;
+    std::vector<protocol::Reader> found;
+    for (const auto& [where, reader] : expected[version]) found.push_back(reader);
+    if (readers == found || (readers.empty() && table.is_temporary(tile.matrix))) continue;
+    std::string text = fmt::format("the readers of tile {} of matrix {} version {} are (node,",
+                                   tile.index, tile.matrix.value(), number.value());
+    text += " priority)";
+    for (const protocol::Reader& r : found) {
+      text += fmt::format(" ({}, {})", r.node.value(), r.priority);
+    }
+    text += "; JobSpec::readers says";
+    for (const protocol::Reader& r : readers) {
+      text += fmt::format(" ({}, {})", r.node.value(), r.priority);
+    }
+    return text;
+  }
+  return {};
+}
+
 std::string check_announcements(const RecordedJob& job) {
   std::set<Reading> needed;
   for_remote_reads(job,

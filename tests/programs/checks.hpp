@@ -38,6 +38,10 @@ class SequentialOrder {
   /// announcement stands where its reader's first task on that version does, unless it repeats an
   /// earlier one.
   [[nodiscard]] std::string check_order(const RecordedJob& job, const MatrixTable& table) const;
+  /// JobSpec::readers names the nodes that read a version of a tile elsewhere, in the order of
+  /// their first tasks that do, with the priorities of these. It may leave out versions of
+  /// temporaries, all readers of them.
+  [[nodiscard]] std::string check_readers(const RecordedJob& job, const MatrixTable& table) const;
 
  private:
   [[nodiscard]] std::size_t position(const Call& call, const MatrixTable& table) const;

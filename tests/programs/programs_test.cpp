@@ -65,6 +65,36 @@ TEST_F(ProductPrograms, announce_each_version_to_each_node_that_reads_it_and_to_
   }
 }
 
+TEST_F(ProductPrograms,
+       know_the_readers_of_each_version_as_a_walk_of_the_whole_program_finds_them) {
+  using enum Algorithm;
+  std::size_t named = 0;
+  std::size_t in_trees = 0;  // versions that several nodes read
+  const auto all = seeds(1500);
+  for (const std::uint64_t seed : all) {
+    constexpr Algorithm with_readers[] = {
+        cholesky, solve_cholesky,     solve_upper,        qr, apply_q,
+        qr,       apply_q_transposed, apply_q_to_triangle};
+    ProgramCase c(seed, {with_readers[seed / 4 % 8]});
+    // Grids of one row or column, and more nodes than tiles, are more frequent than by chance.
+    if (seed % 4 == 0) c.distribution.grid_rows = 1;
+    if (seed % 4 == 1) c.distribution.grid_columns = 1;
+    if (seed % 4 == 2) c.distribution.grid_columns = 7;
+    c.cluster.nodes = c.distribution.node_count();
+    const Recording one = c.record_on_one(lender_.node());
+    const Recording many = c.record(lender_.node());
+    const SequentialOrder order(one.jobs.front(), one.table);
+    ASSERT_EQ(order.check_readers(many.jobs.front(), many.table), "") << where(c, seed);
+    for (const auto& [version, readers] : many.jobs.front().readers) {
+      named += readers.empty() ? 0U : 1U;
+      in_trees += readers.size() > 1 ? 1U : 0U;
+    }
+  }
+  if (one_seed_only()) return;
+  EXPECT_GT(named, 10 * all.size());
+  EXPECT_GT(in_trees, 5 * all.size());
+}
+
 TEST_F(ProductPrograms, leave_the_same_history_in_every_tile_on_every_grid) {
   for (const std::uint64_t seed : seeds(1000)) {
     const ProgramCase c = several(seed);

@@ -37,6 +37,25 @@ void for_panels(const Check& check) {
 
 }  // namespace
 
+TEST(QrTree, knows_in_closed_form_which_task_takes_the_rows_that_another_one_left) {
+  for_panels([](QrTree tree, TileRow top, TileRow end, bool has_short) {
+    for (const Way way : {Way::down, Way::up}) {
+      for (const Step& step : make_steps(tree, top, end, has_short, way)) {
+        const auto taker = [&](const Rows& rows) {
+          return taker_of(tree, top, end, has_short, way, rows).value();
+        };
+        const bool takes_in = way == Way::up || step.kind != Kind::leaf;
+        if (takes_in && (way == Way::up || step.in.slot != Rows::Slot::r)) {
+          EXPECT_EQ(taker(step.in), step.tile.value());
+        }
+        if (way == Way::down && step.kind == Kind::pair) {
+          EXPECT_EQ(taker(step.own), step.tile.value());
+        }
+      }
+    }
+  });
+}
+
 TEST(QrTree, joins_the_rows_of_all_tiles_to_one_on_the_way_down) {
   for_panels([](QrTree tree, TileRow top, TileRow end, bool has_short) {
     // Whose rows stand in a slot; each is taken once after it was left.

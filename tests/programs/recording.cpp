@@ -58,6 +58,10 @@ class Recorder final : public ProgramListener {
   void release(const Access& access) override { add(Step::Kind::release, 0, {&access, 1}); }
 
   [[nodiscard]] std::vector<Call> take() { return std::move(calls_); }
+  /// The versions that calls name or write, with the program's own names of their tiles.
+  [[nodiscard]] const std::map<std::pair<TileId, Version>, TileId>& versions() const {
+    return named_;
+  }
 
  private:
   Call& add(Step::Kind kind, std::int32_t priority, std::span<const Access> accesses) {
@@ -76,6 +80,9 @@ class Recorder final : public ProgramListener {
         call.meant.back().second = Version{changes_[meant]};
       }
       if (!wrong.empty()) complain(call, wrong);
+      named_.emplace(std::pair{access.tile, call.versions.back()}, given.tile);
+      if (access.mode == AccessMode::read) continue;
+      named_.emplace(std::pair{access.tile, call.versions.back() + 1}, given.tile);
     }
     for (std::size_t i = 0; i < call.accesses.size(); ++i) {
       const Version stated = call.accesses[i].version;
@@ -110,6 +117,7 @@ class Recorder final : public ProgramListener {
   const FineCut& cut_;
   std::string& defect_;
   std::vector<Call> calls_;
+  std::map<std::pair<TileId, Version>, TileId> named_;
   std::map<TileId, std::int32_t> writes_;
   std::map<TileId, std::int32_t> changes_;  ///< writes that are no moves, by the tile that is meant
 };
@@ -215,6 +223,10 @@ RecordedJob record(const JobSpec& spec, std::int32_t nodes, MatrixTable& table,
     while (walk.resume()) {
     }
     job.nodes.push_back(recorder.take());
+    if (!spec.readers) continue;
+    for (const auto& [version, tile] : recorder.versions()) {
+      job.readers.emplace(version, spec.readers(tile, version.second));
+    }
   }
   return job;
 }

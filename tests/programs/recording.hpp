@@ -80,6 +80,9 @@ struct RecordedJob {
   /// to a tile that lives elsewhere, a version that is not the one that the tile is at, a version
   /// left out of an access to a tile elsewhere. Empty if there is none.
   std::string defect;
+  /// What JobSpec::readers says of each version that a node names, and of each that its tasks
+  /// write.
+  std::map<std::pair<protocol::TileId, Version>, std::vector<protocol::Reader>> readers;
 };
 
 /// What tasks are cut into, should workers divide them: parts of `small` of tiles that have these
