@@ -119,7 +119,8 @@ std::string SequentialOrder::check_order(const RecordedJob& job, const MatrixTab
   return {};
 }
 
-std::string SequentialOrder::check_readers(const RecordedJob& job, const MatrixTable& table) const {
+std::string SequentialOrder::check_readers(const RecordedJob& job, const MatrixTable& table,
+                                           bool announces_temporaries) const {
   std::map<Reading, std::pair<std::size_t, std::int32_t>> first_reads;  // position and priority
   for_remote_reads(job, [&](const Reading& reading, const Call& call) {
     const std::pair read(position(call, table), call.priority);
@@ -135,7 +136,8 @@ std::string SequentialOrder::check_readers(const RecordedJob& job, const MatrixT
     const auto& [tile, number] = version;
     std::vector<protocol::Reader> found;
     for (const auto& [where, reader] : expected[version]) found.push_back(reader);
-    if (readers == found || (readers.empty() && table.is_temporary(tile.matrix))) continue;
+    const bool may_be_left_out = announces_temporaries && table.is_temporary(tile.matrix);
+    if (readers == found || (readers.empty() && may_be_left_out)) continue;
     std::string text = fmt::format("the readers of tile {} of matrix {} version {} are (node,",
                                    tile.index, tile.matrix.value(), number.value());
     text += " priority)";

@@ -39,9 +39,10 @@ class SequentialOrder {
   /// earlier one.
   [[nodiscard]] std::string check_order(const RecordedJob& job, const MatrixTable& table) const;
   /// JobSpec::readers names the nodes that read a version of a tile elsewhere, in the order of
-  /// their first tasks that do, with the priorities of these. It may leave out versions of
-  /// temporaries, all readers of them.
-  [[nodiscard]] std::string check_readers(const RecordedJob& job, const MatrixTable& table) const;
+  /// their first tasks that do, with the priorities of these. If the program announces its
+  /// temporaries itself, it may leave them out.
+  [[nodiscard]] std::string check_readers(const RecordedJob& job, const MatrixTable& table,
+                                          bool announces_temporaries) const;
 
  private:
   [[nodiscard]] std::size_t position(const Call& call, const MatrixTable& table) const;

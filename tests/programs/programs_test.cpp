@@ -70,12 +70,13 @@ TEST_F(ProductPrograms,
   using enum Algorithm;
   std::size_t named = 0;
   std::size_t in_trees = 0;  // versions that several nodes read
-  const auto all = seeds(1500);
+  const auto all = seeds(600);
   for (const std::uint64_t seed : all) {
     constexpr Algorithm with_readers[] = {
         cholesky, solve_cholesky,     solve_upper,        qr, apply_q,
         qr,       apply_q_transposed, apply_q_to_triangle};
-    ProgramCase c(seed, {with_readers[seed / 4 % 8]});
+    const Algorithm algorithm = with_readers[seed / 4 % 8];
+    ProgramCase c(seed, {algorithm});
     // Grids of one row or column, and more nodes than tiles, are more frequent than by chance.
     if (seed % 4 == 0) c.distribution.grid_rows = 1;
     if (seed % 4 == 1) c.distribution.grid_columns = 1;
@@ -84,7 +85,9 @@ TEST_F(ProductPrograms,
     const Recording one = c.record_on_one(lender_.node());
     const Recording many = c.record(lender_.node());
     const SequentialOrder order(one.jobs.front(), one.table);
-    ASSERT_EQ(order.check_readers(many.jobs.front(), many.table), "") << where(c, seed);
+    const bool has_products = algorithm == solve_cholesky || algorithm == solve_upper;
+    ASSERT_EQ(order.check_readers(many.jobs.front(), many.table, has_products), "")
+        << where(c, seed);
     for (const auto& [version, readers] : many.jobs.front().readers) {
       named += readers.empty() ? 0U : 1U;
       in_trees += readers.size() > 1 ? 1U : 0U;

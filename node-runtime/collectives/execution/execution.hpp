@@ -101,8 +101,6 @@ struct Task {
   std::byte* output = nullptr;
   /// For in_flight fragments the schedule's slots, each of a fragment.
   std::byte* slots = nullptr;
-  /// For as many fragments the slots of its host cache, in host memory.
-  std::shared_ptr<std::byte> host_slots{};
   ReduceOperation operation = ReduceOperation::sum();
   Scalar scalar = Scalar::byte;
   std::uint64_t seal = 0;  ///< the same on all ranks whose calls fit together
@@ -116,6 +114,8 @@ struct Task {
   /// Asked behind it, if steps are needed: what is done in their place; null: they are. May be
   /// empty.
   std::function<std::shared_ptr<Errand>()> errand{};
+  /// For in_flight fragments the slots of the schedule's host cache, in host memory.
+  std::shared_ptr<std::byte> host_slots{};
   std::string way_of_steps{};  ///< what Execution::way() says where the steps are done
   /// Asked then: why a way that the stages before would have been cannot be taken. May be empty.
   std::function<std::string()> why_not{};
