@@ -183,7 +183,7 @@ void Lanes::poll(Lane& lane, Queue& queue, std::vector<Ended>& ended) {
 }
 
 /// Replaces a failed stream, whose operations have failed with it.
-void Lanes::fail(Lane& lane, Queue& queue, std::vector<Ended>& ended) {
+void Lanes::fail(Lane& lane, Queue& queue, std::vector<Ended>& ended) const {
   const std::string why = queue.operations.front().event->failure();
   queue.stream->abandon(why);  // completes the records behind it
   queue.stream.reset();
@@ -193,7 +193,7 @@ void Lanes::fail(Lane& lane, Queue& queue, std::vector<Ended>& ended) {
   }
   queue.operations.clear();
   queue.events.clear();
-  queue.stream = lane.device.create_stream(StreamPriority::high);
+  queue.stream = lane.device.create_stream(StreamPriority::high, &notifier_);
 }
 
 void Lanes::abandon() {

@@ -156,7 +156,7 @@ class Lanes {
   [[nodiscard]] static Queue& next(Queues& queues);
   void queued(Lane& lane, Queue& queue, OperationId id);
   void poll(Lane& lane, Queue& queue, std::vector<Ended>& ended);
-  static void fail(Lane& lane, Queue& queue, std::vector<Ended>& ended);
+  void fail(Lane& lane, Queue& queue, std::vector<Ended>& ended) const;
 
   /// Where a page of host memory is remembered.
   [[nodiscard]] std::atomic<std::uintptr_t>& known_page(std::uintptr_t page) const {
