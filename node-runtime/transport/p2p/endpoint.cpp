@@ -323,8 +323,12 @@ void Endpoint::note_arrived(const Wire::Note& note) {
       return receiver_.withdraw(note.from, header);
     case Kind::introduce:
       return neighbours_.introduced(note.from, payload);
-    case Kind::release:
-      return neighbours_.close_mapping(note.from, read<ReleasedMemory>(payload));
+    case Kind::release: {
+      const auto memory = read<ReleasedMemory>(payload);
+      sender_.sends().taken_back(note.from, memory);
+      receiver_.receives().taken_back(note.from, memory);
+      return neighbours_.close_mapping(note.from, memory);
+    }
     case Kind::released:
       return neighbours_.released(note.from, read<ReleasedMemory>(payload));
     case Kind::goodbye:

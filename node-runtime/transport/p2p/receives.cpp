@@ -312,6 +312,16 @@ void Receives::abandon(const Error& why) {
 
 // ---- questions -------------------------------------------------------------------------------
 
+void Receives::taken_back(NodeId node, const ReleasedMemory& memory) {
+  receives_.for_each([&](std::int64_t, const auto& receive) {
+    if (!receive->maps_source || receive->envelope.source != node) return;
+    const IpcMemoryHandle& source = receive->announcement.source->handle;
+    if (source.allocation == memory.allocation && source.device == memory.device) {
+      receive->maps_source = false;
+    }
+  });
+}
+
 std::string Receives::user_of(const Release& memory) const {
   std::string user;
   receives_.for_each([&](std::int64_t, const auto& receive) {

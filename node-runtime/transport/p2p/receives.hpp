@@ -72,6 +72,9 @@ class Receives {
   void lost(NodeId node, const Error& why);
   void abandon(const Error& why);
 
+  /// `node` frees memory that it has referred to: no receive under way maps it for the next
+  /// message.
+  void taken_back(NodeId node, const ReleasedMemory& memory);
   /// Describes the receives into an allocation; empty: there are none.
   [[nodiscard]] std::string user_of(const Release& memory) const;
   [[nodiscard]] std::size_t size() const { return receives_.size(); }

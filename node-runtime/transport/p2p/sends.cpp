@@ -302,6 +302,14 @@ void Sends::abandon(const Error& why) {
 
 // ---- questions -------------------------------------------------------------------------------
 
+void Sends::taken_back(NodeId node, const ReleasedMemory& memory) {
+  sends_.for_each([&](std::int64_t, const auto& send) {
+    if (!send->next || send->to != node) return;
+    const IpcMemoryHandle& next = send->next->handle;
+    if (next.allocation == memory.allocation && next.device == memory.device) send->next.reset();
+  });
+}
+
 std::string Sends::user_of(const Release& memory) const {
   std::string user;
   sends_.for_each([&](std::int64_t, const auto& send) {

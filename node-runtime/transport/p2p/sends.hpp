@@ -50,6 +50,8 @@ class Sends {
   void lost(NodeId node, const Error& why);
   void abandon(const Error& why);
 
+  /// `node` frees memory that it has referred to: no send under way maps it for the next message.
+  void taken_back(NodeId node, const ReleasedMemory& memory);
   /// Describes the sends from an allocation; empty: there are none.
   [[nodiscard]] std::string user_of(const Release& memory) const;
   [[nodiscard]] std::size_t size() const { return sends_.size(); }
