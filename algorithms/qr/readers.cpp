@@ -23,7 +23,7 @@ struct Readers {
   [[nodiscard]] TileColumn first_column(TileColumn c) const {
     return factorizes() || work == Work::generate ? c : TileColumn{0};
   }
-  /// Of panel c's tasks on column d.
+  /// The priority that panel c's tasks on column d have.
   [[nodiscard]] std::int32_t priority(TileColumn c, TileColumn d) const {
     if (factorizes()) return column_priority(x.x.layout().tile_columns(), d, c == d ? 1 : 0);
     const std::int32_t panels = q.a.layout().tile_columns();

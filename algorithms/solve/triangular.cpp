@@ -175,7 +175,7 @@ std::vector<protocol::Reader> readers_of_solve(const Matrix<double>& l, const Ma
   return readers_of_solved(l, home, row, Sweep::up_transposed);
 }
 
-/// The readers of solve_upper(r, x, b), likewise.
+/// The readers of solve_upper(r, x, b). Products are announced by the program.
 std::vector<protocol::Reader> readers_of_solve(const Matrix<double>& r, const Matrix<double>& x,
                                                const Matrix<double>& b, protocol::TileId tile,
                                                Version version) {

@@ -12,7 +12,7 @@
 /// other hosts, keeps fragments in host memory while it passes them on. Pure.
 namespace heddle::collectives {
 
-/// Who gets a fragment from the host cache, besides the rank's own device.
+/// Which ranks are sent a fragment from the host cache; the rank's own device has it there too.
 enum class HostCache : std::uint8_t {
   none,   ///< nobody: each message is staged by itself
   hosts,  ///< ranks on other hosts; those on the own host get it from the device
