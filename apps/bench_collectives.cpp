@@ -23,6 +23,7 @@
 #include "base/median.hpp"
 #include "config/config.hpp"
 #include "node-runtime/collectives/group.hpp"
+#include "node-runtime/collectives/schedule/choice.hpp"
 #include "node-runtime/node.hpp"
 #include "node-runtime/transport/communicator.hpp"
 #include "node-runtime/wanted_devices.hpp"
@@ -331,6 +332,7 @@ int bench_collectives(const BenchCollectivesOptions& options, Run& run) {
                   "collectives need two nodes: mpiexec.mpich -n 2 heddle bench collectives");
     }
     check_collective_cases(options.operations, options.bytes_min, options.bytes_max);
+    static_cast<void>(collectives::overrides_of(options.algorithm));  // throws for unknown ones
     if (options.ranks_per_device > 0 && !needs_devices(options)) {
       throw Error(
           ErrorCode::usage,

@@ -1,6 +1,7 @@
 #include "node-runtime/progress/mpi_progress.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <optional>
 #include <sched.h>
 #include <sys/prctl.h>
@@ -14,6 +15,7 @@ namespace {
 
 /// Longest wait that is one record, so that totals are never much behind.
 constexpr std::int64_t wait_recorded_ns_max = 50'000'000;
+constexpr int last_looks_max = 1000;
 
 }  // namespace
 
@@ -296,10 +298,22 @@ void MpiProgress::watch_peers() {
   if (peers_.look(now_ns())) send_header(Header{}, peers_.successor());
 }
 
+/// What a node sent before an exception left it has come before the news of that, and ends what
+/// waits only for it. Messages that follow from these are not waited for: nobody may be there.
+void MpiProgress::take_last_messages() {
+  try {
+    for (int looks = 0; looks < last_looks_max && tiles_.progress(); ++looks) {
+    }
+  } catch (const std::exception&) {
+    // The node has failed already.
+  }
+}
+
 void MpiProgress::run_down() {
   const Outbox outbox = engine_.take_outbox();
   if (!outbox.failure.empty())
     heddle::send_to_all(communicator_, {outbox.failure, outbox.failure_elsewhere});
+  take_last_messages();
   // Nobody progresses messages any more: threads of the program that wait for theirs are told.
   tiles_.abandon(*engine_.failure());
 }

@@ -98,6 +98,7 @@ class MpiProgress {
   void record_wait(std::int64_t end_ns);
   void watch_peers();
   void close();
+  void take_last_messages();
   void shut_down();
   [[nodiscard]] int rank() const { return communicator_.rank(); }
 

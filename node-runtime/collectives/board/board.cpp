@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/assert.hpp"
+#include "base/error.hpp"
 
 namespace heddle::collectives {
 namespace {
@@ -47,8 +48,16 @@ std::byte* Board::slot(std::int32_t member, Number number) const {
 /// one before, or that behind the next, which waits for this member.
 void Board::wait_for(std::int32_t member, Number number) {
   const std::atomic<Number>& posted = line(member, number).number;
-  const auto look_up_after = [this](std::int32_t tries, std::int32_t some) {
-    if (tries % some == some - 1 && patience_.now_and_then) patience_.now_and_then();
+  // A member may post and then leave by an exception: what it has posted counts nevertheless.
+  const auto look_up = [&] {
+    try {
+      if (patience_.now_and_then) patience_.now_and_then();
+    } catch (const Error&) {
+      if (posted.load(std::memory_order_acquire) < number) throw;
+    }
+  };
+  const auto look_up_after = [&](std::int32_t tries, std::int32_t some) {
+    if (tries % some == some - 1) look_up();
   };
   for (std::int32_t looks = 0; looks < patience_.looks; ++looks) {
     if (posted.load(std::memory_order_acquire) >= number) return;
@@ -64,7 +73,7 @@ void Board::wait_for(std::int32_t member, Number number) {
     const SharedDoorbell::Ticket ticket = bell_->ticket();
     if (posted.load(std::memory_order_acquire) >= number) return;
     patience_.drive ? patience_.drive() : bell_->wait(ticket, sleep_us);
-    if (patience_.now_and_then) patience_.now_and_then();
+    look_up();
   }
 }
 

@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <mpi.h>
+#include <numeric>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -164,6 +165,15 @@ std::string leaves(Node& node) {
     node.stop();
     node.barrier();
   });
+}
+
+/// An exception leaves the last node when its part is done; the others may be behind it.
+std::string leaves_behind(Node& node) {
+  const Group group = node.group();
+  std::vector<double> x(static_cast<std::size_t>(many), is_last(group) ? 1 : 0);
+  group.broadcast({x.data(), many, Scalar::float64}, group.size() - 1);
+  if (is_last(group)) throw std::runtime_error("left");
+  return fmt::format("took {}", std::accumulate(x.begin(), x.end(), 0.0));
 }
 
 /// The last one does not call while the others wait.
@@ -382,6 +392,7 @@ int run(const std::string& name) {
       {"other_scalar", other_scalar},
       {"late", late},
       {"leaves", leaves},
+      {"leaves_behind", leaves_behind},
       {"absent", absent},
       {"beside", beside},
       {"lost", lost},

@@ -155,6 +155,17 @@ TEST(GroupFailures, of_a_node_that_an_exception_leaves_end_the_others_stop) {
   }
 }
 
+/// What it sent before is taken first, however late the others look.
+TEST(GroupFailures, of_a_node_that_an_exception_leaves_spare_what_it_has_done) {
+  for (const int size : sizes) {
+    for (int repeat = 0; repeat < 5; ++repeat) {
+      expect_told(2, fmt::format("leaves_behind {}", size), [&](int node) {
+        return node == 1 ? "threw: left" : fmt::format("took {}", size);
+      });
+    }
+  }
+}
+
 TEST(GroupFailures, of_a_lost_node_end_all_operations) {
   for (const int nodes : {2, 3}) {
     expect_told(nodes, "lost", [&](int node) {
