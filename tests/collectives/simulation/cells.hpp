@@ -1,11 +1,13 @@
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <fmt/core.h>
 #include <functional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -67,20 +69,28 @@ struct ScalarOf<std::uint8_t> {
 template <class T>
 class Cells {
  public:
+  /// Gives memory of a device, which outlives the cells; null: they have memory of the host.
+  using Allocate = std::function<std::byte*(std::size_t bytes)>;
+
   /// `cells`: scalars of all elements, a multiple of cells_unit.
-  Cells(std::uint64_t shape, std::int64_t cells)
+  Cells(std::uint64_t shape, std::int64_t cells, const Allocate& allocate = nullptr)
       : shape_(cell_shape(ScalarOf<T>::value, shape)),
         per_element_(static_cast<std::int64_t>(shape_.places.size())),
-        cells_(cells),
-        memory_(static_cast<std::size_t>(cells / per_element_ * shape_.extent) + 2 * margin,
-                sentinel()) {}
+        cells_(cells) {
+    const std::size_t count =
+        static_cast<std::size_t>(cells / per_element_ * shape_.extent) + 2 * margin;
+    std::byte* const device = allocate ? allocate(count * sizeof(T)) : nullptr;
+    if (device == nullptr) host_.resize(count);
+    memory_ = {device == nullptr ? host_.data() : reinterpret_cast<T*>(device), count};
+    std::ranges::fill(memory_, sentinel());
+  }
 
   [[nodiscard]] std::int64_t cells() const { return cells_; }
   /// As one block, or as blocks for each of `ranks`.
   [[nodiscard]] Outgoing out(std::int32_t ranks = 1) const {
     return {memory_.data() + margin, cells_ / per_element_ / ranks, shape_.type};
   }
-  [[nodiscard]] Incoming in(std::int32_t ranks = 1) {
+  [[nodiscard]] Incoming in(std::int32_t ranks = 1) const {
     return {memory_.data() + margin, cells_ / per_element_ / ranks, shape_.type};
   }
   void set(std::int64_t i, T value) { memory_[place(i)] = value; }
@@ -91,7 +101,7 @@ class Cells {
                                        const Value& value) const {
     std::vector<T> expected(memory_.size(), sentinel());
     for (std::int64_t i = from; i < to; ++i) expected[place(i)] = value(i);
-    if (std::memcmp(expected.data(), memory_.data(), memory_.size() * sizeof(T)) == 0) return "";
+    if (std::memcmp(expected.data(), memory_.data(), memory_.size_bytes()) == 0) return "";
     for (std::size_t k = 0; k < memory_.size(); ++k) {
       if (std::memcmp(&expected[k], &memory_[k], sizeof(T)) == 0) continue;
       return fmt::format("scalar {} of the memory is {}, not {}", k, memory_[k], expected[k]);
@@ -115,7 +125,8 @@ class Cells {
   CellShape shape_;
   std::int64_t per_element_;
   std::int64_t cells_;
-  std::vector<T> memory_;
+  std::vector<T> host_;  ///< empty: the memory is a device's
+  std::span<T> memory_;
 };
 
 }  // namespace heddle::testing

@@ -14,11 +14,17 @@ template <class T>
 class TypedPart final : public Part {
  public:
   TypedPart(const Action& action, std::int32_t rank, std::int32_t size, std::uint64_t shape,
-            KeptReferences& kept)
-      : action_(action), own_(rank), size_(size), shape_(shape), kept_(kept) {
+            KeptReferences& kept, DeviceRoom devices)
+      : action_(action),
+        own_(rank),
+        size_(size),
+        shape_(shape),
+        kept_(kept),
+        devices_(std::move(devices)) {
     make_memory();
     options_.algorithm = action.algorithm;
     options_.fragment_bytes = action.fragment_bytes;
+    options_.copies = action.copies;
     if (!action.is_wrong) return;
     if (action.form == Form::barrier || action.seed % 2 == 0) {
       options_.algorithm = "best";
@@ -71,7 +77,7 @@ class TypedPart final : public Part {
   }
 
   Cells<T>& room(std::vector<Cells<T>>& list, std::int64_t cells) {
-    return list.emplace_back(shape_ + list.size() + 2 * to_.size(), cells);
+    return list.emplace_back(shape_ + list.size() + 2 * to_.size(), cells, devices_);
   }
   void give(std::int64_t cells) {
     Cells<T>& input = room(from_, cells);
@@ -388,6 +394,7 @@ class TypedPart final : public Part {
   const std::int32_t size_;
   std::uint64_t shape_;
   KeptReferences& kept_;
+  const DeviceRoom devices_;
   CollectiveOptions options_;
   bool wrong_count_ = false;
   std::vector<Cells<T>> from_;
@@ -398,16 +405,20 @@ class TypedPart final : public Part {
 }  // namespace
 
 std::unique_ptr<Part> make_part(const Action& action, std::int32_t rank, std::int32_t size,
-                                std::uint64_t shape, KeptReferences& kept) {
+                                std::uint64_t shape, KeptReferences& kept, DeviceRoom devices) {
   switch (action.scalar) {
     case Scalar::float64:
-      return std::make_unique<TypedPart<double>>(action, rank, size, shape, kept);
+      return std::make_unique<TypedPart<double>>(action, rank, size, shape, kept,
+                                                 std::move(devices));
     case Scalar::float32:
-      return std::make_unique<TypedPart<float>>(action, rank, size, shape, kept);
+      return std::make_unique<TypedPart<float>>(action, rank, size, shape, kept,
+                                                std::move(devices));
     case Scalar::int32:
-      return std::make_unique<TypedPart<std::int32_t>>(action, rank, size, shape, kept);
+      return std::make_unique<TypedPart<std::int32_t>>(action, rank, size, shape, kept,
+                                                       std::move(devices));
     case Scalar::uint8:
-      return std::make_unique<TypedPart<std::uint8_t>>(action, rank, size, shape, kept);
+      return std::make_unique<TypedPart<std::uint8_t>>(action, rank, size, shape, kept,
+                                                       std::move(devices));
     default:
       break;
   }

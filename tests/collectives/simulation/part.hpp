@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -37,9 +39,13 @@ class References {
 };
 using KeptReferences = std::map<std::int32_t, std::unique_ptr<References>>;  ///< by action
 
+/// Gives memory for elements on one of the rank's devices, for as long as the simulation; null:
+/// they are on the host.
+using DeviceRoom = std::function<std::byte*(std::size_t bytes)>;
+
 /// `shape`: of the rank's elements, where it chooses. `kept` outlives the part.
 [[nodiscard]] std::unique_ptr<Part> make_part(const Action& action, std::int32_t rank,
                                               std::int32_t size, std::uint64_t shape,
-                                              KeptReferences& kept);
+                                              KeptReferences& kept, DeviceRoom devices);
 
 }  // namespace heddle::testing

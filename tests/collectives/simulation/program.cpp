@@ -37,6 +37,21 @@ constexpr std::array<std::string_view, forms> form_names{"barrier",
 /// Those of real numbers, and behind them those of integers only.
 constexpr std::uint32_t real_operations = 4;
 constexpr std::uint32_t all_operations = 10;
+/// Larger programs take long enough without.
+constexpr std::int32_t nodes_with_devices_max = 12;
+
+Form with_two_buffers(Form form) {
+  switch (form) {
+    case Form::all_gather_in_place:
+      return Form::all_gather;
+    case Form::all_reduce_in_place:
+      return Form::all_reduce;
+    case Form::scan_in_place:
+      return Form::scan;
+    default:
+      return form;
+  }
+}
 
 class Maker {
  public:
@@ -47,6 +62,7 @@ class Maker {
   Program make() {
     choose_nodes();
     choose_rates();
+    choose_devices();
     make_groups();
     const std::int32_t nodes = made_.nodes();
     const std::int32_t most = nodes <= 16 ? 24 : nodes <= 64 ? 8 : 3;
@@ -72,6 +88,7 @@ class Maker {
     if (kind < 12) nodes = 33 + below(32);
     if (kind < 2) nodes = 256;
     if (made_.fault != Fault::none) nodes = std::max(2, nodes);
+    if (made_.fault == Fault::device) nodes = std::min(nodes, nodes_with_devices_max);
     made_.places = collectives::random_places(random_, nodes);
     if (nodes <= 16 && chance(4)) {
       for (collectives::RankPlace& place : made_.places) place.host = 0;
@@ -85,6 +102,25 @@ class Maker {
       level = {times(1e-7), times(1e7), 64 << below(8), times(1e-7), times(1e7)};
     }
     made_.rates.reduced_bytes_per_s = times(1e7);
+  }
+
+  void choose_devices() {
+    const bool must_have = made_.fault == Fault::device;
+    if (made_.nodes() > nodes_with_devices_max || (!must_have && !chance(4))) return;
+    made_.have_devices = must_have || !chance(4);
+    for (std::int32_t n = 0; n < made_.nodes(); ++n) {
+      made_.devices.push_back(made_.have_devices ? 1 : below(2));
+      if (made_.devices.back() == 1 && chance(6)) made_.devices.back() = 2;
+    }
+    made_.refuses_mappings = chance(4);
+    if (chance(2)) return;
+    // Any: so that any way is chosen.
+    const auto rate = [&] { return 1e7 * static_cast<double>(1 << below(16)); };
+    collectives::DeviceRates& rates = made_.rates.devices;
+    rates.peer_bytes_per_s = rate();
+    rates.to_host_bytes_per_s = rates.to_device_bytes_per_s = rate();
+    rates.host_bytes_per_s = rate();
+    rates.turn_s = chance(2) ? 0 : 1e-4;
   }
 
   void make_groups() {
@@ -188,7 +224,34 @@ class Maker {
     }
     action.is_begun = chance(2);
     action.seed = random_();
+    if (!made_.devices.empty()) choose_home(action);
     return action;
+  }
+
+  void choose_home(Action& action) {
+    action.home = static_cast<Home>(below(3));
+    if (!may_go_by_devices(action) || chance(2)) return;
+    const bool can_go_direct = action.home == Home::devices && !made_.refuses_mappings;
+    action.algorithm = chance(2) ? "gsb" : "btb";
+    if (can_go_direct && chance(3)) action.algorithm = "direct";
+    static constexpr std::array<Copies, 4> copies{Copies::automatic, Copies::by_speed,
+                                                  Copies::mapped, Copies::staged};
+    action.copies = copies.at(static_cast<std::size_t>(below(4)));
+  }
+
+  /// All ranks are on one host and have devices, and the operation has the ways by buffers.
+  [[nodiscard]] bool may_go_by_devices(const Action& action) const {
+    const std::vector<std::int32_t>& nodes = made_.group(action.group).nodes;
+    const auto host = [&](std::int32_t node) {
+      return made_.places[static_cast<std::size_t>(node)].host;
+    };
+    const bool is_kind = action.form == Form::broadcast || action.form == Form::reduce ||
+                         action.form == Form::all_reduce ||
+                         action.form == Form::all_reduce_in_place;
+    return is_kind && made_.have_devices && action.cells > 0 && nodes.size() > 1 &&
+           nodes.size() <= 16 && std::ranges::all_of(nodes, [&](std::int32_t node) {
+             return host(node) == host(nodes.front());
+           });
   }
 
   void add_action() {
@@ -241,8 +304,10 @@ class Maker {
       default:
         break;
     }
-    other.form = static_cast<Form>((static_cast<std::int32_t>(action.form) + 1 + below(forms - 1)) %
-                                   static_cast<std::int32_t>(forms));
+    // Each rank says for itself whether it has one buffer.
+    do {
+      other.form = static_cast<Form>(below(forms));
+    } while (with_two_buffers(other.form) == with_two_buffers(action.form));
     return other;
   }
 
@@ -303,11 +368,14 @@ ReduceOperation operation_of(const Action& action) {
 }
 
 std::string Action::describe() const {
-  return fmt::format("{}: {}{} of {} {} in group {}{}{}, {}{}", number, is_begun ? "begin " : "",
+  return fmt::format("{}: {}{} of {} {} in group {}{}{}, {}{}{}", number, is_begun ? "begin " : "",
                      name_of(form), cells, heddle::name_of(scalar), group,
                      is_rooted(form) ? fmt::format(" with root {}", root) : "",
                      reduces(form) ? fmt::format(" by {}", operation_of(*this).name()) : "",
                      algorithm,
+                     home == Home::hosts     ? ""
+                     : home == Home::devices ? ", on devices"
+                                             : ", on hosts and devices",
                      fragment_bytes > 0 ? fmt::format(", fragments of {} B", fragment_bytes) : "");
 }
 
@@ -319,6 +387,10 @@ std::int32_t GroupPlan::rank_of(std::int32_t node) const {
 std::string Program::describe() const {
   std::string all = fmt::format("{} nodes on hosts", nodes());
   for (const collectives::RankPlace& place : places) all += fmt::format(" {}", place.host);
+  if (!devices.empty()) {
+    all += fmt::format("; devices {}{}", fmt::join(devices, " "),
+                       refuses_mappings ? ", mappings are refused" : "");
+  }
   all += fmt::format("; {} lanes, {} under way, {} steps late\n", lanes, under_way_max, lateness);
   for (std::size_t g = 0; g < groups.size(); ++g) {
     all += fmt::format("  group {} of group {}, lane {}: nodes {}\n", g, groups[g].parent,

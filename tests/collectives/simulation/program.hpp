@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "node-runtime/collectives/options.hpp"
 #include "node-runtime/collectives/reduce/reduce_operation.hpp"
 #include "node-runtime/collectives/schedule/choice.hpp"
 #include "node-runtime/collectives/schedule/places.hpp"
@@ -39,6 +41,9 @@ inline constexpr std::uint32_t forms = 19;
 [[nodiscard]] bool reduces(Form form);
 [[nodiscard]] bool is_listed(Form form);
 
+/// Where members have an action's elements.
+enum class Home : std::uint8_t { hosts, devices, any };
+
 /// A call of all members of a group.
 struct Action {
   std::int32_t number = 0;
@@ -50,6 +55,8 @@ struct Action {
   std::int64_t cells = 0;  ///< scalars of a block; with lists, about
   std::string algorithm = "auto";
   std::int64_t fragment_bytes = 0;
+  Home home = Home::hosts;  ///< devices: of the nodes that have some
+  std::optional<Copies> copies{};
   bool is_begun = false;  ///< rather than waited for at once
   bool is_wrong = false;  ///< makes no sense: a negative count
   std::uint64_t seed = 0;
@@ -83,11 +90,14 @@ struct Making {
   std::vector<std::int32_t> groups;  ///< by color
 };
 
-enum class Fault : std::uint8_t { none, wrong_call, misfit, lost_node };
+enum class Fault : std::uint8_t { none, wrong_call, misfit, lost_node, device };
 
 /// What all nodes do: the same for the same seed.
 struct Program {
   std::vector<collectives::RankPlace> places;
+  std::vector<std::int32_t> devices;  ///< of each node; empty: none has any
+  bool have_devices = false;          ///< all nodes
+  bool refuses_mappings = false;      ///< of device memory, now and then
   collectives::CollectiveRates rates;
   std::vector<GroupPlan> groups;
   std::vector<Making> makings;

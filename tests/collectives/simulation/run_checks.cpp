@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/core.h>
+#include <string_view>
 
 #include "tests/collectives/simulation/simulated_run.hpp"
 
@@ -15,6 +16,13 @@ constexpr std::int64_t clock_moves_for_comparisons = 20;
 constexpr std::int64_t clock_moves_for_watchdogs = 200;
 constexpr std::int64_t clock_moves_max = 1000;
 
+/// Of a node's own device, or of a message's other side.
+bool tells_of_device(const Error& failure) {
+  const bool is_code =
+      failure.code() == ErrorCode::internal || failure.code() == ErrorCode::communication;
+  return is_code && std::string_view(failure.what()).find("fault") != std::string_view::npos;
+}
+
 }  // namespace
 
 std::string SimulatedRun::run() {
@@ -27,6 +35,7 @@ std::string SimulatedRun::run() {
   }
   steps();
   if (has_callers_left_) return defects_;
+  nodes_.look_at_all();
   nodes_.settle();
   // Messages that failures have left end with their nodes' others.
   const auto look = [&] {
@@ -38,6 +47,7 @@ std::string SimulatedRun::run() {
   steps();
   if (has_callers_left_) return defects_;
   nodes_.settle();
+  nodes_.close();
   nodes_.drop_remains();
   look();
   for (std::size_t g = 0; g < program_.groups.size(); ++g) {
@@ -73,6 +83,7 @@ std::int64_t SimulatedRun::clock_moves_needed() const {
   switch (program_.fault) {
     case Fault::none:
     case Fault::wrong_call:
+    case Fault::device:
       return 0;
     case Fault::misfit:
       return clock_moves_for_comparisons;
@@ -84,6 +95,10 @@ std::int64_t SimulatedRun::clock_moves_needed() const {
 
 void SimulatedRun::lose_a_node() {
   loss_step_ = -1;
+  if (program_.fault == Fault::device) {
+    say(fmt::format("[{}] a device of node {} fails\n", nodes_.steps(), lost_));
+    return nodes_.fail_device(lost_, 0);
+  }
   say(fmt::format("[{}] node {} is lost\n", nodes_.steps(), lost_));
   for (std::size_t g = 0; g < program_.groups.size(); ++g) {
     const auto group = static_cast<std::int32_t>(g);
@@ -100,6 +115,8 @@ bool SimulatedRun::has_fault(std::int32_t group) const {
     case Fault::wrong_call:
     case Fault::misfit:
       return program_.actions[static_cast<std::size_t>(program_.fault_action)].group == group;
+    case Fault::device:
+      return nodes_.has_failed_device() && program_.group(group).rank_of(lost_) >= 0;
     case Fault::lost_node:
       break;
   }
@@ -168,6 +185,10 @@ void SimulatedRun::check_member(std::int32_t group, std::int32_t node) {
       if (!own.failure) return defect(fmt::format("{} has heard of no misfit", who));
       if (own.goes_on) defect(fmt::format("{} goes on", who));
       if (own.failure->code() == ErrorCode::usage) return;
+      break;
+    case Fault::device:
+      // Perhaps it had nothing to do for this group, or was no longer needed.
+      if (!own.failure || tells_of_device(*own.failure)) return;
       break;
     case Fault::lost_node:
       // Perhaps the lost node had done all that the others needed.

@@ -1,6 +1,7 @@
 #include "tests/collectives/simulation/simulated_nodes.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <fmt/core.h>
 #include <utility>
 
@@ -13,6 +14,8 @@ constexpr std::chrono::milliseconds clock_step{300};
 constexpr std::int32_t clock_jumps_max = 20;
 /// A post at a board is seen by those that look behind it; what they do then shows.
 constexpr std::int32_t sweeps_in_vain = 3;
+/// Nobody writes to most of it.
+constexpr std::size_t device_bytes = std::size_t{1} << 30U;
 
 p2p::SimulatedNet::Options net_options(const SimulatedNodes::Options& options,
                                        std::function<void(NodeId)> news) {
@@ -24,6 +27,17 @@ p2p::SimulatedNet::Options net_options(const SimulatedNodes::Options& options,
   return net;
 }
 
+/// Nodes whose place has the same GPU share it.
+DeviceUuid uuid_of(const collectives::RankPlace& place, std::int32_t node, std::int32_t device) {
+  const bool is_shared = place.gpu != collectives::RankPlace::no_gpu && device == 0;
+  const std::array<std::int32_t, 4> words{place.host,
+                                          is_shared ? static_cast<std::int32_t>(place.gpu) : node,
+                                          device, is_shared ? 1 : 2};
+  DeviceUuid uuid;
+  std::memcpy(uuid.bytes.data(), words.data(), sizeof words);
+  return uuid;
+}
+
 }  // namespace
 
 SimulatedNodes::SimulatedNodes(Options options, std::uint64_t seed, FiberStacks& stacks)
@@ -31,24 +45,50 @@ SimulatedNodes::SimulatedNodes(Options options, std::uint64_t seed, FiberStacks&
       random_(seed),
       stacks_(stacks),
       net_(static_cast<std::int32_t>(options_.places.size()), seed + 1,
-           net_options(options_, [this](NodeId node) { activate(node.value()); })) {
+           net_options(options_, [this](NodeId node) { activate(node.value()); })),
+      gpus_(seed + 2, options_.gpus) {
   const auto count = static_cast<std::int32_t>(options_.places.size());
   for (std::int32_t n = 0; n < count; ++n) nodes_.push_back(std::make_unique<Node>());
-  for (std::int32_t n = 0; n < count; ++n) {
-    at(n).endpoint = std::make_unique<p2p::Endpoint>(net_.wire(NodeId{n}), options_.endpoint,
-                                                     [this, n] { activate(n); });
-    at(n).messages =
-        std::make_shared<UserMessages>(*at(n).endpoint, n, count, std::span<Device* const>(),
-                                       UserMessages::Options{0, true, [this] { wait(); }});
+  for (std::int32_t n = 0; n < count; ++n) make_node(n);
+}
+
+void SimulatedNodes::make_node(std::int32_t node) {
+  Node& made = at(node);
+  const auto index = static_cast<std::size_t>(node);
+  std::vector<Device*> devices;
+  const std::int32_t devices_count = options_.devices.empty() ? 0 : options_.devices[index];
+  for (std::int32_t d = 0; d < devices_count; ++d) {
+    made.devices.push_back(
+        gpus_.make_device(d, uuid_of(options_.places[index], node, d), device_bytes));
+    devices.push_back(made.devices.back().get());
   }
+  made.endpoint = std::make_unique<p2p::Endpoint>(
+      net_.wire(NodeId{node}), options_.endpoint, [this, node] { activate(node); }, devices);
+  made.messages = std::make_shared<UserMessages>(
+      *made.endpoint, node, count(), devices, UserMessages::Options{0, true, [this] { wait(); }});
+  if (options_.maps_rings_first) made.endpoint->meet_neighbours();
 }
 
 /// A test that has failed leaves requests behind.
 SimulatedNodes::~SimulatedNodes() {
   for (const auto& node : nodes_) {
-    if (node->endpoint == nullptr || node->endpoint->is_idle()) continue;
+    if (node->endpoint == nullptr) continue;
+    const bool is_over =
+        node->endpoint->is_idle() && (node->devices.empty() || node->endpoint->is_closed());
+    if (is_over) continue;
+    gpus_.allow_open_memory();
     node->endpoint->abandon(Error(ErrorCode::internal, "the simulation is over"));
   }
+}
+
+std::byte* SimulatedNodes::device_memory(std::int32_t node, std::int32_t device,
+                                         std::size_t bytes) {
+  Node& of = at(node);
+  return of.memory.emplace_back(*of.devices[static_cast<std::size_t>(device)], bytes).address();
+}
+
+void SimulatedNodes::fail_device(std::int32_t node, std::int32_t device) {
+  gpus_.fail_next(*at(node).devices[static_cast<std::size_t>(device)]);
 }
 
 collectives::Waiting SimulatedNodes::waiting() {
@@ -136,12 +176,15 @@ void SimulatedNodes::look() {
   node.is_active = false;
   if (node.is_lost) return;
   if (!node.ends_soon.empty() && below(3) == 0) {
+    net_.leave(NodeId{number});
     node.endpoint->abandon(
         Error(ErrorCode::communication, std::exchange(node.ends_soon, std::string())));
     node.is_lost = true;
-  } else if (node.endpoint->progress() || net_.has_news(NodeId{number}) ||
-             !node.ends_soon.empty()) {
-    activate(number);
+  } else {
+    if (node.endpoint->progress() || net_.has_news(NodeId{number}) || !node.ends_soon.empty()) {
+      activate(number);
+    }
+    node.messages->free_left_scratch();
   }
   for (Caller* const caller : node.callers) make_ready(*caller);
 }
@@ -178,10 +221,10 @@ SimulatedNodes::Outcome SimulatedNodes::step() {
     time_ += clock_step;
   }
   if (below(16) == 0) make_ready(*callers_[below(callers_.size())]);
-  const std::array<std::uint32_t, 3> weights{ready_.empty() ? 0 : options_.weights[0],
-                                             active_.empty() ? 0 : options_.weights[1],
-                                             net_.can_step() ? options_.weights[2] : 0};
-  const std::size_t all = weights[0] + weights[1] + weights[2];
+  const std::array<std::uint32_t, 4> weights{
+      ready_.empty() ? 0 : options_.weights[0], active_.empty() ? 0 : options_.weights[1],
+      net_.can_step() ? options_.weights[2] : 0, gpus_.can_step() ? options_.weights[3] : 0};
+  const std::size_t all = weights[0] + weights[1] + weights[2] + weights[3];
   if (all == 0 && !paused_.empty()) {
     const auto first = std::ranges::min_element(paused_, {}, &Caller::until);
     steps_ = (*first)->until;
@@ -193,8 +236,10 @@ SimulatedNodes::Outcome SimulatedNodes::step() {
     run_caller();
   } else if (chosen < weights[0] + weights[1]) {
     look();
-  } else {
+  } else if (chosen < weights[0] + weights[1] + weights[2]) {
     net_.step();
+  } else {
+    gpus_.step();
   }
   return Outcome::happened;
 }
@@ -203,6 +248,7 @@ void SimulatedNodes::lose(std::int32_t node, bool fails_others) {
   const std::string why = fmt::format("node {} on host {} was lost", node,
                                       options_.places[static_cast<std::size_t>(node)].host);
   net_.lose(NodeId{node});
+  gpus_.allow_open_memory();
   at(node).endpoint->abandon(Error(ErrorCode::communication, "this node is lost"));
   at(node).is_lost = true;
   has_lost_ = true;
@@ -217,11 +263,26 @@ void SimulatedNodes::lose(std::int32_t node, bool fails_others) {
 // ---- the end ---------------------------------------------------------------------------------
 
 void SimulatedNodes::settle() {
-  while (!active_.empty() || net_.can_step()) {
+  while (!active_.empty() || net_.can_step() || gpus_.can_step()) {
     ++steps_;
     if (!active_.empty()) look();
     net_.step();
+    gpus_.step();
   }
+}
+
+void SimulatedNodes::look_at_all() {
+  for (std::int32_t n = 0; n < count(); ++n) activate(n);
+}
+
+void SimulatedNodes::close() {
+  for (std::int32_t n = 0; n < count(); ++n) {
+    if (at(n).is_lost) continue;
+    at(n).endpoint->close();
+    has_closed_ = true;
+    activate(n);
+  }
+  settle();
 }
 
 void SimulatedNodes::drop_remains() {
@@ -237,6 +298,7 @@ void SimulatedNodes::drop_remains() {
 
 std::string SimulatedNodes::left_behind() {
   std::string left;
+  left += gpus_.defects();
   if (net_.defects() > 0) left += fmt::format("{} defects of pieces; ", net_.defects());
   for (std::int32_t n = 0; n < count(); ++n) {
     const Node& node = at(n);
@@ -249,6 +311,8 @@ std::string SimulatedNodes::left_behind() {
     if (node.endpoint == nullptr) continue;
     tell(!node.endpoint->is_valid(), "an endpoint that is not valid");
     tell(!node.endpoint->is_idle(), "an endpoint with requests or arrivals");
+    const bool is_open = has_closed_ && !node.devices.empty() && !node.endpoint->is_closed();
+    tell(is_open, "memory that others have open");
   }
   return left;
 }

@@ -16,6 +16,8 @@ SimulatedNodes::Options nodes_options(const Program& program, std::mt19937_64& r
   };
   SimulatedNodes::Options options;
   options.places = program.places;
+  options.devices = program.devices;
+  options.gpus.refused_mappings = program.refuses_mappings ? 2 : 0;
   options.has_windows = below(2) == 0;
   options.reads = below(2) == 0;
   p2p::EndpointOptions& endpoint = options.endpoint;
@@ -28,6 +30,19 @@ SimulatedNodes::Options nodes_options(const Program& program, std::mt19937_64& r
   endpoint.sizes.read_piece_bytes = size(256, 6);
   endpoint.sizes.shared_piece_bytes_min = size(64, 6);
   endpoint.requests_max = 1 << 16;
+  if (!program.devices.empty()) {
+    endpoint.sizes.piece_bytes = std::max(endpoint.sizes.piece_bytes, endpoint.eager_bytes_max);
+    endpoint.ring_slots = 1 + static_cast<std::int32_t>(below(4));
+    endpoint.sizes.ring_slots = endpoint.ring_slots;
+    endpoint.sizes.ring_pieces = 1 + static_cast<std::int64_t>(below(8));
+    endpoint.sizes.ring_piece_bytes = size(256, 6);
+    endpoint.sizes.ring_piece_bytes_min = endpoint.sizes.ring_piece_bytes / 2;
+    endpoint.mappings_max = 1 << below(8);
+    endpoint.lanes.streams = 1 + static_cast<std::int32_t>(below(3));
+    endpoint.lanes.packer = {.cache_bytes = 4096, .chunk_units = 64, .chunks = 2 + below(2)};
+    options.maps_rings_first = below(2) == 0;
+    if (below(3) == 0) options.gpus.slow_device = static_cast<std::int32_t>(below(4));
+  }
   if (below(3) == 0) endpoint.path = below(2) == 0 ? p2p::Path::message : p2p::Path::shared;
   for (std::uint32_t& weight : options.weights) weight = 1U << (2 * below(4));
   if (below(3) == 0) options.slow_node = static_cast<std::int32_t>(below(program.places.size()));
@@ -50,6 +65,11 @@ SimulatedRun::SimulatedRun(std::uint64_t seed, Fault fault, FiberStacks& stacks,
     fails_others_ = random_() % 3 == 0;
     say(fmt::format("  !! node {} is lost in step {}{}\n", lost_, loss_step_,
                     fails_others_ ? "; the others notice and fail" : ""));
+  }
+  if (fault == Fault::device) {
+    loss_step_ = static_cast<std::int64_t>(random_() % (1U << (4 + random_() % 12)));
+    lost_ = static_cast<std::int32_t>(random_() % program_.places.size());
+    say(fmt::format("  !! a device of node {} fails from step {} on\n", lost_, loss_step_));
   }
 }
 
@@ -99,6 +119,7 @@ Group SimulatedRun::make_world(std::int32_t node) {
   for (std::int32_t n = 0; n < nodes_.count(); ++n) options.nodes.emplace_back(n);
   messages->take_channels(options.channel.value() + 1);
   auto core = GroupCore::make(messages, std::move(options));
+  if (program_.have_devices) core->set_have_devices();
   core->set_up_board();
   return Group(core);
 }
@@ -189,7 +210,7 @@ void SimulatedRun::run_action(Lane& lane, const Action& action) {
   const bool is_fault = action.number == program_.fault_action && rank == program_.fault_rank;
   const Action& called = is_fault ? program_.fault_call : action;
   std::unique_ptr<Part> part = make_part(called, rank, static_cast<std::int32_t>(plan.nodes.size()),
-                                         lane.random(), references_);
+                                         lane.random(), references_, room_for(lane, called));
   lane.doing = called.describe();
   say(fmt::format("[{}] node {} calls {}\n", nodes_.steps(), lane.node, lane.doing));
   try {
@@ -202,6 +223,17 @@ void SimulatedRun::run_action(Lane& lane, const Action& action) {
   } catch (const Error& error) {
     failed(lane, action.group, &action, error);
   }
+}
+
+/// Where the caller has an action's elements: one piece here, the next one there.
+DeviceRoom SimulatedRun::room_for(Lane& lane, const Action& action) {
+  const std::int32_t devices = nodes_.devices(lane.node);
+  if (devices == 0 || action.home == Home::hosts) return nullptr;
+  return [this, &lane, devices, home = action.home](std::size_t bytes) -> std::byte* {
+    if (home == Home::any && lane.random() % 2 == 0) return nullptr;
+    const auto device = static_cast<std::int32_t>(lane.random() % static_cast<unsigned>(devices));
+    return nodes_.device_memory(lane.node, device, bytes);
+  };
 }
 
 void SimulatedRun::wait_for(Lane& lane, std::size_t place) {

@@ -71,6 +71,7 @@ class SimulatedRun {
   [[nodiscard]] Group make_world(std::int32_t node);
   void run_lane(Lane& lane);
   void run_action(Lane& lane, const Action& action);
+  [[nodiscard]] DeviceRoom room_for(Lane& lane, const Action& action);
   void end_group(Lane& lane, std::int32_t group, const Group& handle);
   void wait_for(Lane& lane, std::size_t place);
   void come_late(Lane& lane);
@@ -97,8 +98,8 @@ class SimulatedRun {
   std::map<std::pair<std::int32_t, std::int32_t>, Member> members_;  ///< by group and node
   std::int32_t making_ = 0;           ///< nodes that make their groups
   bool is_all_made_ = true;           ///< by those that have done so
-  std::int64_t loss_step_ = -1;       ///< -1: none
-  std::int32_t lost_ = -1;            ///< the node
+  std::int64_t loss_step_ = -1;       ///< of a node or device; -1: none
+  std::int32_t lost_ = -1;            ///< the node; or that of the device
   bool fails_others_ = false;         ///< a watch of each node's notices, and makes it fail
   bool is_made_before_loss_ = true;   ///< all groups, on all nodes
   std::set<std::int32_t> had_ended_;  ///< groups that the lost node was about to end

@@ -42,5 +42,9 @@ TEST(SimulatedGroups, ALostNodeEndsItsGroupsAndNoOthers) {
   run_seeds(600, Fault::lost_node);
 }
 
+TEST(SimulatedGroups, AllMembersHearOfADeviceThatFails) {
+  run_seeds(400, Fault::device);
+}
+
 }  // namespace
 }  // namespace heddle::testing

@@ -161,18 +161,21 @@ void SimulatedNet::poll(NodeId node, Wire::Events& events) {
   e.lost.clear();
 }
 
-void SimulatedNet::lose(NodeId node) {
+void SimulatedNet::leave(NodeId node) {
   end(node).is_lost = true;
-  for (End& other : ends_) {
-    if (!other.is_lost) other.lost.push_back(node);
-  }
   const auto is_of_it = [&](const FlowKey& key) {
     return std::get<0>(key) == node.value() || std::get<1>(key) == node.value();
   };
   std::erase_if(flows_, [&](const auto& flow) { return is_of_it(flow.first); });
   std::erase_if(movable_, is_of_it);
+}
+
+void SimulatedNet::lose(NodeId node) {
+  leave(node);
   for (std::size_t other = 0; other < ends_.size(); ++other) {
-    if (!ends_[other].is_lost) tell_news(NodeId{static_cast<std::int32_t>(other)});
+    if (ends_[other].is_lost) continue;
+    ends_[other].lost.push_back(node);
+    tell_news(NodeId{static_cast<std::int32_t>(other)});
   }
 }
 

@@ -37,7 +37,9 @@ class SimulatedNet {
   [[nodiscard]] Wire& wire(NodeId node) { return *wires_[static_cast<std::size_t>(node.value())]; }
   /// Moves a piece, if there is one that can be.
   void step();
-  /// The others hear of it; nothing goes to or comes from the node any more.
+  /// The node's program ends: nothing is copied to or from its memory any more.
+  void leave(NodeId node);
+  /// It leaves, and the others hear of it.
   void lose(NodeId node);
   /// Of one node's memory by another; those behind are refused.
   void allow_reads(std::int64_t count) { reads_left_ = count; }
