@@ -59,9 +59,11 @@ class FirstError {
       }
     };
   }
+  /// With a text of its own: copies of an error share one, which the last visit may free while the
+  /// caller reads it.
   void rethrow() {
     const std::lock_guard lock(mutex_);
-    if (error_) throw Error(*error_);
+    if (error_) throw Error(error_->code(), error_->what());
   }
 
  private:
