@@ -7,7 +7,7 @@
 namespace heddle {
 
 /// The parameters of a byte kernel, by value: addresses, strides, counts.
-using ByteParameters = PlainParameters<384>;
+using ByteParameters = PlainParameters<448>;
 
 /// The argument of a byte kernel's CUDA definition (kernels/cuda/byte_launch.hpp).
 struct CudaByteLaunch;

@@ -8,36 +8,33 @@
 #include <string_view>
 #include <utility>
 
+#include "node-runtime/collectives/call/direct_offer.hpp"
+#include "node-runtime/collectives/call/direct_share.hpp"
 #include "node-runtime/collectives/execution/seal.hpp"
-#include "node-runtime/collectives/reduce/device_reduction.hpp"
 
 namespace heddle::collectives {
 
 namespace {
-
-/// Where a rank's memory is.
-struct Offer {
-  std::int64_t heard = 0;  ///< KnownMemory::heard_before()
-  bool maps_slowly = false;
-  bool is_on_device = false;
-  bool has_input = false;
-  bool has_output = false;
-  p2p::MemoryReference input;
-  p2p::MemoryReference output;
-
-  [[nodiscard]] const DeviceUuid& device() const {
-    return has_output ? output.handle.device : input.handle.device;
-  }
-  [[nodiscard]] bool is_in_place() const {
-    return has_input && has_output && input.address == output.address;
-  }
-};
 
 /// Whether one who does the work could.
 struct Answer {
   bool could = false;
   std::array<char, 191> why{};  ///< if not; ends with a zero
 };
+
+/// The same where `is_needed` says so when it begins.
+Chore only_if(Chore chore, std::function<bool()> is_needed) {
+  return {std::move(chore.what), [begin = std::move(chore.begin), is_needed = std::move(is_needed)](
+                                     Courier& courier, std::int64_t ticket) {
+            return !is_needed() || begin(courier, ticket);
+          }};
+}
+std::vector<Stage> only_if(std::vector<Stage> stages, const std::function<bool()>& is_needed) {
+  for (Stage& stage : stages) {
+    for (Chore& chore : stage) chore = only_if(std::move(chore), is_needed);
+  }
+  return stages;
+}
 
 /// An operation on its direct way, as one rank sees it: by one thread at a time, which has the
 /// operation's claim.
@@ -54,7 +51,8 @@ class DirectWay : public std::enable_shared_from_this<DirectWay> {
         jobs_(direct_jobs(call.kind, ranks(), Rank{call.root}, call.is_in_place)),
         what_(call.describe()),
         offers_(static_cast<std::size_t>(ranks())),
-        answers_(static_cast<std::size_t>(ranks())) {
+        answers_(static_cast<std::size_t>(ranks())),
+        heard_packed_(static_cast<std::size_t>(ranks())) {
     rank_.known->begins(memory_.number);
   }
   DirectWay(const DirectWay&) = delete;
@@ -62,18 +60,22 @@ class DirectWay : public std::enable_shared_from_this<DirectWay> {
   ~DirectWay() { rank_.known->ended(memory_.number); }
 
   [[nodiscard]] std::vector<Stage> stages() {
-    return {referring(),
-            here([this] { make_offer(); }),
-            telling_all(),
-            here([this] { decide(); }),
-            {working(Part::trial)},
-            answering(Part::trial),
-            here([this] { hear(Part::trial); }),
-            {working(Part::work)},
-            answering(Part::work),
-            here([this] { hear(Part::work); })};
+    std::vector<Stage> all{referring(), here([this] { make_offer(); }), telling_all(),
+                           here([this] { decide(); })};
+    add(all, packing(false));
+    add(all, {telling_packed(),
+              {working(Part::trial)},
+              answering(Part::trial),
+              here([this] { hear(Part::trial); }),
+              {working(Part::work)},
+              answering(Part::work),
+              here([this] { hear(Part::work); })});
+    add(all, packing(true));
+    return all;
   }
   [[nodiscard]] bool is_done() const { return is_done_; }
+  /// When the stages are over: the output's elements are where they lie.
+  [[nodiscard]] bool is_done_in_rows() const { return is_done_ && rows_.has_value(); }
   /// When the stages are over: why they have not done it; empty: they have.
   [[nodiscard]] const std::string& why_not() const { return why_not_; }
   /// Then: whether all ranks' memory is on one device, which cannot map it.
@@ -82,10 +84,14 @@ class DirectWay : public std::enable_shared_from_this<DirectWay> {
  private:
   /// With several devices it is tried first whether all can map what they need.
   enum class Part : std::uint8_t { trial, work };
+  /// Of messages between two ranks.
+  enum Place : std::uint8_t { offer_place, trial_place, work_place, packed_place };
 
   [[nodiscard]] std::int32_t ranks() const { return static_cast<std::int32_t>(rank_.nodes.size()); }
   [[nodiscard]] std::int32_t own() const { return rank_.own.value(); }
-  [[nodiscard]] Offer& offer(std::int32_t rank) { return offers_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] DirectOffer& offer(std::int32_t rank) {
+    return offers_[static_cast<std::size_t>(rank)];
+  }
   [[nodiscard]] bool is_worker(std::int32_t rank) const {
     return std::ranges::find(workers_, rank) != workers_.end();
   }
@@ -96,6 +102,36 @@ class DirectWay : public std::enable_shared_from_this<DirectWay> {
                work();
                return true;
              }}};
+  }
+
+  static void add(std::vector<Stage>& to, std::vector<Stage> stages) {
+    std::ranges::move(stages, std::back_inserter(to));
+  }
+
+  /// Packs where rows are not taken; `behind`: where they were, and could not be mapped.
+  std::vector<Stage> packing(bool behind) {
+    return only_if(memory_.packing, [self = shared_from_this(), behind] {
+      return behind ? self->rows_.has_value() && !self->is_done_ : !self->rows_.has_value();
+    });
+  }
+
+  /// Who would have taken rows packs when the others have heard of its memory already.
+  Stage telling_packed() {
+    Stage stage;
+    const auto self = shared_from_this();
+    const auto says = [self](std::int32_t from, std::int32_t to) {
+      return self->goes_ && !self->rows_ && self->offer(from).is_packed && self->is_worker(to);
+    };
+    for (std::int32_t r = 0; r < ranks(); ++r) {
+      if (r == own()) continue;
+      stage.push_back(only_if(sending(r, std::as_bytes(std::span(&packed_, 1)), packed_place),
+                              [says, r, own = own()] { return says(own, r); }));
+      std::byte& heard = heard_packed_[static_cast<std::size_t>(r)];
+      stage.push_back(
+          only_if(receiving(r, std::as_writable_bytes(std::span(&heard, 1)), packed_place),
+                  [says, r, own = own()] { return says(r, own); }));
+    }
+    return stage;
   }
 
   // ---- who has what ---------------------------------------------------------------------------
@@ -113,11 +149,15 @@ class DirectWay : public std::enable_shared_from_this<DirectWay> {
     };
     refer(memory_.input, input_);
     refer(memory_.output, output_);
+    if (memory_.has_rows) {
+      refer(memory_.input_rows.memory, input_at_);
+      refer(memory_.output_rows.memory, output_at_);
+    }
     return stage;
   }
 
   void make_offer() {
-    Offer& made = offer(own());
+    DirectOffer& made = offer(own());
     made.heard = rank_.known->heard_before(memory_.number);
     made.maps_slowly = rank_.maps_slowly;
     made.is_on_device = memory_.home.lane.has_value();
@@ -131,38 +171,52 @@ class DirectWay : public std::enable_shared_from_this<DirectWay> {
     add(input_, made.has_input, made.input);
     add(output_, made.has_output, made.output);
     made.is_on_device = made.is_on_device && (made.has_input || made.has_output);
+    // Rows in memory that processes cannot share are packed.
+    made.has_rows = memory_.has_rows;
+    const auto add_rows = [&](const std::shared_ptr<p2p::Referral>& referral,
+                              p2p::MemoryReference& reference) {
+      if (referral == nullptr) return;
+      made.has_rows = made.has_rows && referral->reference.has_value();
+      if (referral->reference) reference = *referral->reference;
+    };
+    add_rows(input_at_, made.input_at);
+    add_rows(output_at_, made.output_at);
+    made.is_packed = memory_.is_packed;
+    made.input_rows = memory_.input_rows.rows;
+    made.output_rows = memory_.output_rows.rows;
   }
 
   Stage telling_all() {
     Stage stage;
     for (std::int32_t r = 0; r < ranks(); ++r) {
       if (r == own()) continue;
-      Offer* const given = &offer(own());
-      Offer* const taken = &offer(r);
-      stage.push_back(sending(r, std::as_bytes(std::span(given, 1)), 0));
-      stage.push_back(receiving(r, std::as_writable_bytes(std::span(taken, 1)), 0));
+      DirectOffer* const given = &offer(own());
+      DirectOffer* const taken = &offer(r);
+      stage.push_back(sending(r, std::as_bytes(std::span(given, 1)), offer_place));
+      stage.push_back(receiving(r, std::as_writable_bytes(std::span(taken, 1)), offer_place));
     }
     return stage;
   }
 
   /// The same on all ranks.
   void decide() {
-    goes_ = std::ranges::all_of(offers_, &Offer::is_on_device);
+    goes_ = std::ranges::all_of(offers_, &DirectOffer::is_on_device);
     if (!goes_) {
       return refuse("not all ranks have their memory on a device whose memory processes can share");
     }
+    take_rows();
     for (std::int32_t r = 0; r < ranks(); ++r) {
       const auto is_new = [&](std::int32_t other) {
         return offer(other).device() != offer(r).device();
       };
       if (std::ranges::all_of(workers_, is_new)) workers_.push_back(r);
     }
-    identity_ = identity();
-    const std::int64_t heard = std::ranges::min(offers_, {}, &Offer::heard).heard;
+    identity_ = identity_of(offers_);
+    const std::int64_t heard = std::ranges::min(offers_, {}, &DirectOffer::heard).heard;
     const KnownMemory::Fact fact = rank_.known->of(identity_, heard);
     using Knowledge = KnownMemory::Knowledge;
     if (fact.knowledge == Knowledge::refused) return refuse(fact.why);
-    const bool maps_slowly = std::ranges::any_of(offers_, &Offer::maps_slowly);
+    const bool maps_slowly = std::ranges::any_of(offers_, &DirectOffer::maps_slowly);
     if (fact.knowledge == Knowledge::unknown && maps_slowly && !memory_.is_forced) {
       rank_.known->learn(memory_.number, identity_, {Knowledge::seen, {}});
       return refuse("the memory is new to the group, and is mapped when it comes again");
@@ -170,17 +224,13 @@ class DirectWay : public std::enable_shared_from_this<DirectWay> {
     needs_trial_ = workers_.size() > 1 && fact.knowledge != Knowledge::mapped;
   }
 
-  /// A number for the allocations of all ranks.
-  [[nodiscard]] std::uint64_t identity() const {
-    std::uint64_t number = 1;
-    for (const Offer& one : offers_) {
-      for (const p2p::MemoryReference* memory : {&one.input, &one.output}) {
-        std::uint64_t device = 0;
-        for (const std::uint8_t byte : memory->handle.device.bytes) device = mixed(device, byte);
-        number = mixed(mixed(number, device), memory->handle.allocation);
-      }
+  void take_rows() {
+    rows_ = common_rows(offers_);
+    if (!rows_) return;
+    for (DirectOffer& one : offers_) {
+      one.input = one.input_at;
+      one.output = one.output_at;
     }
-    return number;
   }
 
   /// All ranks go another way.
@@ -220,68 +270,33 @@ class DirectWay : public std::enable_shared_from_this<DirectWay> {
     return false;
   }
 
-  /// This rank's share of each job.
   void queue(const p2p::WorkPlace& place) {
-    std::vector<std::array<p2p::Spot, 2>> sides(offers_.size());
-    std::size_t next = 0;
-    for (std::size_t r = 0; r < offers_.size(); ++r) {
-      if (offers_[r].has_input) sides[r][0] = place.remote[next++];
-      if (offers_[r].has_output) sides[r][1] = place.remote[next++];
-    }
-    const std::int64_t unit = reduces_ ? size_of(scalar_) * operation_.scalars_per_element() : 16;
-    const std::int64_t units = (memory_.block_bytes + unit - 1) / unit;
     const auto share = std::ranges::find(workers_, own()) - workers_.begin();
-    const auto workers = static_cast<std::int64_t>(workers_.size());
-    const std::int64_t begin = units * share / workers * unit;
-    const std::int64_t end = std::min(memory_.block_bytes, units * (share + 1) / workers * unit);
-    if (end <= begin) return;
-    const auto spot = [&](const DirectPlace& at) {
-      p2p::Spot found = sides[static_cast<std::size_t>(at.rank.value())][at.is_output ? 1 : 0];
-      found.address += at.block * memory_.block_bytes + begin;
-      return found;
-    };
-    for (const DirectJob& job : jobs_) {
-      std::vector<Source> from;
-      std::vector<Destination> to;
-      for (const DirectPlace& at : job.from) from.push_back({spot(at).address, spot(at).device});
-      for (const DirectPlace& at : job.to) to.push_back({spot(at).address, spot(at).device});
-      queue(place.stream, from, to, end - begin);
-    }
-  }
-
-  void queue(Stream& stream, std::span<const Source> from, std::span<const Destination> to,
-             std::int64_t bytes) const {
+    const DirectShare mine(memory_.block_bytes, static_cast<std::int64_t>(share),
+                           static_cast<std::int64_t>(workers_.size()), rows_);
+    const std::vector<RankSpots> spots = spots_of(offers_, place.remote);
     if (reduces_) {
-      const std::int64_t element = size_of(scalar_) * operation_.scalars_per_element();
-      return queue_reduction(stream, operation_, scalar_, to, from, bytes / element);
+      mine.queue_reductions(place.stream, jobs_, spots, operation_, scalar_);
+    } else {
+      mine.queue_copies(place.stream, jobs_, spots);
     }
-    if (to.size() == 1) {
-      return stream.copy(to.front(), from.front(), static_cast<std::size_t>(bytes));
-    }
-    // With one input every operation is a copy.
-    queue_reduction(stream, ReduceOperation::bit_or(), Scalar::uint8, to, from, bytes);
   }
 
   // ---- how it went ----------------------------------------------------------------------------
   Stage answering(Part part) {
     Stage stage;
+    const auto self = shared_from_this();
+    const Place place = part == Part::trial ? trial_place : work_place;
     for (std::int32_t r = 0; r < ranks(); ++r) {
       if (r == own()) continue;
-      const std::int32_t place = part == Part::trial ? 1 : 2;
-      const auto self = shared_from_this();
-      Chore say = sending(r, std::as_bytes(std::span(&answer(own()), 1)), place);
       stage.push_back(
-          {say.what, [self, part, say = say.begin](Courier& courier, std::int64_t ticket) {
-             if (!self->has(part) || !self->is_worker(self->own())) return true;
-             self->answer(self->own()) = self->own_answer();
-             return say(courier, ticket);
-           }});
-      Chore listen = receiving(r, std::as_writable_bytes(std::span(&answer(r), 1)), place);
-      stage.push_back({listen.what, [self, part, r, listen = listen.begin](Courier& courier,
-                                                                           std::int64_t ticket) {
-                         if (!self->has(part) || !self->is_worker(r)) return true;
-                         return listen(courier, ticket);
-                       }});
+          only_if(sending(r, std::as_bytes(std::span(&answer(own()), 1)), place), [self, part] {
+            if (!self->has(part) || !self->is_worker(self->own())) return false;
+            self->answer(self->own()) = self->own_answer();
+            return true;
+          }));
+      stage.push_back(only_if(receiving(r, std::as_writable_bytes(std::span(&answer(r), 1)), place),
+                              [self, part, r] { return self->has(part) && self->is_worker(r); }));
     }
     return stage;
   }
@@ -304,7 +319,7 @@ class DirectWay : public std::enable_shared_from_this<DirectWay> {
     // One device alone maps before it writes, and several have tried before. Otherwise some have
     // written, which is no harm unless they wrote to an input.
     const bool is_harmless = part == Part::trial || workers_.size() == 1 ||
-                             std::ranges::none_of(offers_, &Offer::is_in_place);
+                             std::ranges::none_of(offers_, &DirectOffer::is_in_place);
     if (is_harmless) return refuse(std::move(why));
     throw Error(ErrorCode::communication,
                 fmt::format("{}: memory that could be mapped cannot be any more: {}", what_, why));
@@ -322,17 +337,17 @@ class DirectWay : public std::enable_shared_from_this<DirectWay> {
   [[nodiscard]] Answer& answer(std::int32_t rank) {
     return answers_[static_cast<std::size_t>(rank)];
   }
-  [[nodiscard]] Courier::Name name(std::int32_t place) const {
+  [[nodiscard]] Courier::Name name(Place place) const {
     return {0, 0, 1, mixed(seal_, static_cast<std::uint64_t>(place) + 1)};
   }
-  Chore sending(std::int32_t to, std::span<const std::byte> bytes, std::int32_t place) {
+  Chore sending(std::int32_t to, std::span<const std::byte> bytes, Place place) {
     return {fmt::format("sending to rank {} where its memory is", to),
             [self = shared_from_this(), to, bytes, place](Courier& courier, std::int64_t ticket) {
               courier.send(Rank{to}, self->name(place), std::array{bytes}, ticket);
               return false;
             }};
   }
-  Chore receiving(std::int32_t from, std::span<std::byte> bytes, std::int32_t place) {
+  Chore receiving(std::int32_t from, std::span<std::byte> bytes, Place place) {
     return {fmt::format("hearing of the memory of rank {}", from),
             [self = shared_from_this(), from, bytes, place](Courier& courier, std::int64_t ticket) {
               courier.receive(Rank{from}, self->name(place), std::array{bytes}, ticket);
@@ -350,11 +365,16 @@ class DirectWay : public std::enable_shared_from_this<DirectWay> {
   const std::string what_;
   std::shared_ptr<p2p::Referral> input_;
   std::shared_ptr<p2p::Referral> output_;
-  std::vector<Offer> offers_;          ///< by rank
-  std::vector<Answer> answers_;        ///< of workers, by rank
-  std::vector<std::int32_t> workers_;  ///< the first rank on each device
+  std::shared_ptr<p2p::Referral> input_at_;  ///< of the rows
+  std::shared_ptr<p2p::Referral> output_at_;
+  std::vector<DirectOffer> offers_;  ///< by rank
+  std::vector<Answer> answers_;      ///< of workers, by rank
+  const std::byte packed_{1};
+  std::vector<std::byte> heard_packed_;  ///< by rank
+  std::vector<std::int32_t> workers_;    ///< the first rank on each device
   std::shared_ptr<std::string> refusal_;
   std::uint64_t identity_ = 0;
+  std::optional<CommonRows> rows_;  ///< if they are taken
   bool goes_ = false;
   bool needs_trial_ = false;
   bool is_done_ = false;
@@ -368,6 +388,9 @@ void add_direct_way(const Call& call, const DirectRank& rank, const DirectMemory
   const auto way = std::make_shared<DirectWay>(call, rank, memory, task);
   for (Stage& stage : way->stages()) {
     if (!stage.empty()) task.before.push_back(std::move(stage));
+  }
+  if (memory.has_rows) {
+    task.after = only_if(std::move(task.after), [way] { return !way->is_done_in_rows(); });
   }
   task.has_all = [way] { return way->is_done(); };
   task.why_not = [way] {

@@ -24,6 +24,10 @@ namespace heddle::collectives {
 /// steps. So they do for memory that is new, where mapping takes long: it is mapped when it comes
 /// again.
 ///
+/// Elements of reductions in rows of one length and stride on all ranks, or triangles alike, are
+/// reduced where they lie; others are packed before, and unpacked behind. Only when all have heard
+/// of each other's memory is it known which: who packs then tells those who do the work.
+///
 /// No deadlock: all messages of a stage are begun together; who does a share waits for no one but
 /// its device.
 struct DirectRank {
@@ -42,11 +46,19 @@ struct DirectMemory {
   std::byte* output = nullptr;
   std::int64_t block_bytes = 0;  ///< the same on all ranks
   std::uint64_t signature = 0;   ///< of a block, likewise
+  /// Of a reduction that may take elements where they lie: both sides that this rank has. If all
+  /// ranks' inputs lie alike, and all outputs, nothing is packed.
+  bool has_rows = false;
+  ElementRows input_rows{};
+  ElementRows output_rows{};
+  bool is_packed = false;        ///< unless rows are taken: one of the sides
+  std::vector<Stage> packing{};  ///< then: of the input
   bool is_forced = false;        ///< the call asks for this way: where it cannot be taken, it fails
   std::int64_t number = 0;       ///< of the operation in its group
 };
 
-/// Adds the stages to `task.before`, `task.has_all`, `task.why_not` and, where `otherwise` is not
+/// Adds the stages to `task.before`, `task.has_all`, `task.why_not`, conditions to the stages of
+/// `task.after`, which unpack the output, and, where `otherwise` is not
 /// empty, `task.errand`. `otherwise` makes what ranks that share one device do where it cannot map
 /// all their memory; all ranks have it, or none.
 void add_direct_way(const Call& call, const DirectRank& rank, const DirectMemory& memory,

@@ -36,7 +36,7 @@ Chore on_device(p2p::LaneId lane, std::function<void(const p2p::WorkPlace&)> que
 
 CallMemory::CallMemory(const std::vector<Elements>& pieces, std::int32_t blocks_each, Where where,
                        p2p::ShapeCache& shapes, const Home& home)
-    : blocks_each_(blocks_each), home_(home) {
+    : blocks_each_(blocks_each), where_(where), home_(home) {
   std::int64_t packed_bytes = 0;
   pieces_.reserve(pieces.size());
   for (const Elements& one : pieces) {
@@ -86,6 +86,27 @@ CallMemory::Block CallMemory::block(std::int32_t number) const {
   const Piece& piece = pieces_[static_cast<std::size_t>(number / blocks_each_)];
   const std::int64_t bytes = piece.shape->bytes / blocks_each_;
   return {piece.offset + number % blocks_each_ * bytes, bytes, piece.signature};
+}
+
+std::optional<ElementRows> CallMemory::rows(std::int64_t element_bytes) const {
+  if (pieces_.size() != 1 || where_ == Where::packed || element_bytes == 0) return std::nullopt;
+  const Piece& piece = pieces_.front();
+  const p2p::Shape& shape = *piece.shape;
+  if (shape.bytes == 0 || piece.lane != home_.lane) return std::nullopt;
+  if (shape.is_run) return ElementRows{piece.memory + shape.offset, shape.bytes};
+  if (!shape.loops || shape.loops->nest.offset != 0) return std::nullopt;
+  const auto& [body, nest, triangle] = *shape.loops;
+  ElementRows found{piece.memory + shape.first, shape.bytes};
+  if (body == PackPlan::Body::triangle && nest.depth == 0) {
+    found.rows = {triangle.first_bytes, triangle.step_bytes, triangle.stride};
+  } else if (body == PackPlan::Body::block && nest.depth == 1) {
+    found.rows = {nest.body_bytes, 0, nest.loops.front().stride};
+  }
+  // Rows that overlap, or go backwards, are packed.
+  const reduction::Arrangement all{found.rows};
+  const bool are_rows =
+      found.rows.bytes > 0 && found.rows.stride >= found.rows.bytes && all.has_whole(element_bytes);
+  return are_rows ? std::optional(found) : std::nullopt;
 }
 
 bool CallMemory::needs_devices() const {

@@ -8,6 +8,7 @@
 
 #include "node-runtime/collectives/call/call.hpp"
 #include "node-runtime/collectives/execution/execution.hpp"
+#include "node-runtime/collectives/reduce/rows.hpp"
 #include "node-runtime/transport/p2p/shape_cache.hpp"
 
 namespace heddle::collectives {
@@ -55,6 +56,13 @@ struct Home {
   }
 };
 
+/// Elements where they lie.
+struct ElementRows {
+  std::byte* memory = nullptr;  ///< of the first one
+  std::int64_t bytes = 0;
+  reduction::Rows rows{};
+};
+
 /// The elements of a call's inputs, or of its outputs, as bytes at one home: where they lie, or
 /// packed in memory of this object, if they lie elsewhere or not in one piece.
 class CallMemory {
@@ -78,6 +86,10 @@ class CallMemory {
   [[nodiscard]] std::byte* base() const { return base_; }
   /// Blocks count through all pieces.
   [[nodiscard]] Block block(std::int32_t number) const;
+  /// Where all elements are rows at home, or follow each other there: what kernels that reduce
+  /// take without packing. Elements of so many bytes.
+  [[nodiscard]] std::optional<ElementRows> rows(std::int64_t element_bytes) const;
+  [[nodiscard]] bool is_packed() const { return packed_ != nullptr; }
 
   /// Whether devices have to bring elements to where the bytes are, or back.
   [[nodiscard]] bool needs_devices() const;
@@ -111,6 +123,7 @@ class CallMemory {
 
   std::vector<Piece> pieces_;
   std::int32_t blocks_each_ = 1;
+  Where where_ = Where::in_place;
   Home home_;
   std::byte* base_ = nullptr;
   std::shared_ptr<std::byte> packed_;

@@ -8,6 +8,7 @@
 
 #include "node-runtime/collectives/call/memory.hpp"
 #include "node-runtime/collectives/execution/seal.hpp"
+#include "node-runtime/collectives/reduce/device_reduction.hpp"
 
 namespace heddle::collectives {
 namespace {
@@ -26,6 +27,29 @@ struct BothSides {
   CallMemory input;
   CallMemory output;
 };
+
+/// What a reduction may take without packing it; a side that the rank does not have is null.
+void offer_rows(const CallMemory* input, const CallMemory* output, DirectMemory& memory,
+                Task& task) {
+  for (const auto& [side, rows] :
+       {std::pair(input, &memory.input_rows), std::pair(output, &memory.output_rows)}) {
+    if (side == nullptr) continue;
+    const auto found = side->rows(task.element_bytes);
+    if (!found) return;
+    *rows = *found;
+  }
+  const ElementRows& from = memory.input_rows;
+  const ElementRows& to = memory.output_rows;
+  const bool is_same = from.memory == to.memory && from.rows == to.rows;
+  if (input != nullptr && output != nullptr && !is_same &&
+      may_overlap({from.memory, {from.rows}, from.bytes}, {to.memory, {to.rows}, to.bytes})) {
+    return;
+  }
+  memory.has_rows = true;
+  memory.is_packed =
+      (input != nullptr && input->is_packed()) || (output != nullptr && output->is_packed());
+  memory.packing = std::move(task.before);
+}
 
 /// Between the two ranks that know how much it is.
 bool is_direct(const Call& call) {
@@ -275,6 +299,10 @@ void Planner::set_places(const Call& call, const ScheduleKey& key, const Wanted&
     memory.signature = known.block(0).signature;
     if (has_in) memory.input = sides->input.base() + sides->input.block(0).offset;
     if (has_out) memory.output = sides->output.base() + sides->output.block(0).offset;
+    if (call.reduces() && wanted.may_go_direct) {
+      offer_rows(has_in ? &sides->input : nullptr, has_out ? &sides->output : nullptr, memory,
+                 task);
+    }
     set_ways(call, wanted, memory, task);
   }
 

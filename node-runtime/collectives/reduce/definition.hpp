@@ -8,6 +8,7 @@
 #include <string>
 #include <type_traits>
 
+#include "node-runtime/collectives/reduce/rows.hpp"
 #include "node-runtime/transport/datatype/scalar.hpp"
 
 /// What a reduce operation consists of, by scalar: its loop on the host and its kernels. Plain
@@ -67,6 +68,8 @@ struct Work {
   std::uint32_t input_count = 0;
   std::uint32_t output_count = 0;
   FunctorBytes functor;
+  Arrangement in;  ///< all inputs alike
+  Arrangement out;
 };
 
 /// An operation on elements of one scalar.

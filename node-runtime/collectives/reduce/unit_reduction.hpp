@@ -91,7 +91,8 @@ HEDDLE_ON_GPU void combine(U& a, const U& b, const Functor& functor) {
 
 template <class U>
 HEDDLE_ON_GPU void store_to_all(const Work& work, std::int64_t offset, const U& value) {
-  for (std::uint32_t o = 0; o < work.output_count; ++o) store_unit(work.outputs[o] + offset, value);
+  const std::int64_t to = work.out.place_of(offset);
+  for (std::uint32_t o = 0; o < work.output_count; ++o) store_unit(work.outputs[o] + to, value);
 }
 
 // ---- all inputs at once -----------------------------------------------------------------------
@@ -123,9 +124,10 @@ HEDDLE_ON_GPU void reduce_at_once(const Work& work, const Functor& functor, std:
   U part[AtOnce][Inputs];  // NOLINT(*-avoid-c-arrays)
   HEDDLE_UNROLLED
   for (std::uint32_t a = 0; a < AtOnce; ++a) {
+    const std::int64_t from = work.in.place_of(offset + a * stride);
     HEDDLE_UNROLLED
     for (std::uint32_t k = 0; k < Inputs; ++k) {
-      if (k < work.input_count) load_unit(part[a][k], work.inputs[k] + offset + a * stride);
+      if (k < work.input_count) load_unit(part[a][k], work.inputs[k] + from);
     }
   }
   HEDDLE_UNROLLED
@@ -159,8 +161,9 @@ template <class T, class U, class Functor>
 HEDDLE_ON_GPU void reduce_in_turn(const Work& work, const Functor& functor, std::int64_t offset) {
   U blocks[levels_max] = {};  // NOLINT(*-avoid-c-arrays)
   U value = {};
+  const std::int64_t from = work.in.place_of(offset);
   for (std::uint32_t k = 0; k < work.input_count; ++k) {
-    load_unit(value, work.inputs[k] + offset);
+    load_unit(value, work.inputs[k] + from);
     add_block<T, 0>(blocks, value, k, functor);
   }
   bool has_right_part = false;
@@ -230,7 +233,8 @@ HEDDLE_ON_GPU void reduce_range(const Work& work, const Functor& functor, const 
 
 // ---- a launch ---------------------------------------------------------------------------------
 
-/// Whether all inputs and outputs are at multiples of `bytes`, `offset` bytes further on.
+/// Whether all inputs and outputs are at multiples of `bytes`, `offset` bytes further on, in every
+/// row.
 inline bool are_aligned(const Work& work, std::int64_t offset, std::size_t bytes) {
   std::uintptr_t bits = 0;
   const auto add = [&](const std::byte* address) {
@@ -239,6 +243,9 @@ inline bool are_aligned(const Work& work, std::int64_t offset, std::size_t bytes
   };
   for (std::uint32_t k = 0; k < work.input_count; ++k) add(work.inputs[k]);
   for (std::uint32_t o = 0; o < work.output_count; ++o) add(work.outputs[o]);
+  for (const Arrangement* side : {&work.in, &work.out}) {
+    bits |= static_cast<std::uintptr_t>(side->rows.stride | side->first) % bytes;
+  }
   return bits == 0;
 }
 
@@ -248,7 +255,11 @@ template <class T, class Launch>
 auto cut_and_launch(const Work& work, const Launch& launch) {
   if constexpr (has_wide<T>) {
     constexpr std::int64_t elements = wide_elements<T>;
-    for (std::int64_t head = 0; head < elements; ++head) {
+    constexpr auto unit_bytes = static_cast<std::int64_t>(sizeof(Wide<T>));
+    const bool has_rows = work.in.rows.bytes > 0 || work.out.rows.bytes > 0;
+    const bool has_units = work.in.has_whole(unit_bytes) && work.out.has_whole(unit_bytes);
+    const std::int64_t heads = !has_rows ? elements : has_units ? 1 : 0;
+    for (std::int64_t head = 0; head < heads; ++head) {
       if (!are_aligned(work, head * static_cast<std::int64_t>(sizeof(T)), sizeof(Word16))) continue;
       Cut cut;
       cut.head = head < work.count ? head : work.count;

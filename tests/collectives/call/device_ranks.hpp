@@ -42,6 +42,7 @@ class Table {
 
   std::set<std::int32_t> refuses;
   std::int32_t refusals = 0;
+  std::int32_t own_works = 0;    ///< of a device on its rank's memory alone, as packing is
   std::uint64_t allocation = 1;  ///< that memory is said to be of
   /// Which device the memory of a rank is said to be on.
   std::function<std::uint8_t(std::int32_t)> device_of = [](std::int32_t) { return 0; };
@@ -79,6 +80,7 @@ class Table {
   }
   void work(std::int32_t rank, p2p::DeviceWork work, End end) {
     Event event{rank, !work.remote.empty(), false, {}};
+    own_works += work.remote.empty() ? 1 : 0;
     event.happen = [this, rank, end = std::move(end), work = std::move(work)] {
       std::vector<p2p::Spot> spots;
       for (const p2p::RemoteMemory& one : work.remote) {

@@ -68,6 +68,8 @@ struct Shape {
   std::size_t arenas = 1;          ///< of which inputs and outputs lie in the first so many
   bool is_in_place = false;        ///< output 0 is the last input
   std::uint32_t blocks_max = 0;
+  reduction::Arrangement in{};
+  reduction::Arrangement out{};
 };
 
 class DeviceReductionTest : public testing::DeviceTest {
@@ -98,7 +100,12 @@ class DeviceReductionTest : public testing::DeviceTest {
                  << " inputs, " << shape.outputs << " outputs, " << shape.count
                  << " elements, distances " << shape.distance << " and " << shape.other_distance
                  << ", " << shape.arenas << " arenas" << (shape.is_in_place ? ", in place" : ""));
-    const std::size_t slot_bytes = (shape.count * what.bytes + 64) / 16 * 16;
+    const auto place = [&](std::size_t k, std::size_t i) {
+      return walked_place(k < shape.inputs ? shape.in : shape.out, i * what.bytes);
+    };
+    const std::size_t last = std::max<std::size_t>(shape.count, 1) - 1;
+    const std::size_t slot_bytes =
+        (std::max(place(0, last), place(shape.inputs, last)) + what.bytes + 64) / 16 * 16;
     const std::size_t slots = shape.inputs + shape.outputs;
     const std::size_t image_bytes = (slots / shape.arenas + 1) * slot_bytes;
     ASSERT_LE(image_bytes, Arena::bytes_max);
@@ -113,7 +120,7 @@ class DeviceReductionTest : public testing::DeviceTest {
                                              (k % 2 == 0 ? shape.distance : shape.other_distance)});
     }
     const auto element = [&](std::size_t k, std::size_t i) {
-      return images[spots[k].arena].data() + spots[k].offset + i * what.bytes;
+      return images[spots[k].arena].data() + spots[k].offset + place(k, i);
     };
     if (shape.is_in_place) spots[shape.inputs] = spots[shape.inputs - 1];
     for (std::size_t k = 0; k < shape.inputs; ++k) {
@@ -129,7 +136,8 @@ class DeviceReductionTest : public testing::DeviceTest {
       if (k >= shape.inputs) outputs.push_back(at);
     }
     queue_reduction(stream(), what.operation, what.scalar, outputs, inputs,
-                    static_cast<std::int64_t>(shape.count), {.blocks_max = shape.blocks_max});
+                    static_cast<std::int64_t>(shape.count),
+                    {shape.blocks_max, shape.in, shape.out});
     stream().synchronize();
 
     std::vector<std::vector<std::byte>> results;
@@ -139,8 +147,7 @@ class DeviceReductionTest : public testing::DeviceTest {
       for (std::size_t k = 0; k < shape.inputs; ++k) elements.push_back(element(k, i));
       const std::vector<std::byte> wanted = bracketed(what, elements);
       for (std::size_t k = shape.inputs; k < slots; ++k) {
-        const std::byte* const is =
-            results[spots[k].arena].data() + spots[k].offset + i * what.bytes;
+        const std::byte* const is = results[spots[k].arena].data() + spots[k].offset + place(k, i);
         ASSERT_TRUE(what.same(is, wanted.data()))
             << "output " << k - shape.inputs << ", element " << i;
         std::memcpy(element(k, i), is, what.bytes);
@@ -209,6 +216,56 @@ TEST_P(DeviceReductionTest, has_the_bits_of_the_reference_for_long_ranges) {
       if (HasFatalFailure()) return;
     }
   }
+}
+
+TEST_P(DeviceReductionTest, has_the_bits_of_the_reference_for_rows_of_all_shapes) {
+  std::mt19937_64 random(49);
+  for (const ReduceCase& what : all_cases()) {
+    const auto bytes = static_cast<std::int64_t>(what.bytes);
+    for (int repeat = 0; repeat < 6; ++repeat) {
+      Shape shape{};
+      shape.inputs = 1 + random() % ReduceOperation::inputs_max;
+      shape.outputs = random() % 2 == 0 ? 1 : 1 + random() % ReduceOperation::inputs_max;
+      shape.count = 1 + random() % 70;
+      shape.arenas = 1 + random() % arena_count();
+      shape.is_in_place = random() % 3 == 0;
+      shape.in = drawn_arrangement(random, bytes, static_cast<std::int64_t>(shape.count));
+      shape.out = shape.is_in_place
+                      ? shape.in
+                      : drawn_arrangement(random, bytes, static_cast<std::int64_t>(shape.count));
+      check(what, shape, random);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST_P(DeviceReductionTest, tells_rows_that_interleave_from_rows_that_overlap) {
+  const Arena& own = arena(0);
+  const std::array from{Source{own.at(0).address, &device()}};
+  const auto reduce = [&](const reduction::Arrangement& in, std::size_t to,
+                          const reduction::Arrangement& out) {
+    queue_reduction(stream(), ReduceOperation::sum(), Scalar::float64, std::array{own.at(to)}, from,
+                    20, {0, in, out});
+  };
+  const reduction::Arrangement half{{32, 0, 64}, 0};
+  reduce(half, 32, half);  // the other half of each row
+  reduce(half, 0, half);   // in place
+  reduce(half, 32 + 64, half);
+  reduce(half, 4096, {});
+  const auto refused = [&](std::size_t to, const reduction::Arrangement& out) {
+    EXPECT_EQ(testing::error_of([&] { reduce(half, to, out); }),
+              "a reduction by sum: output 0 overlaps input 0, without being it");
+  };
+  refused(24, half);
+  refused(40, half);
+  refused(0, {{32, 0, 128}, 0});
+  refused(32, {{16, 0, 64}, 0});  // rows of another length: nobody looks closer
+  EXPECT_EQ(testing::error_of([&] {
+              reduce({{36, 0, 64}, 0}, 4096, {});
+            }),
+            "a reduction of elements of 8 bytes in rows of 36 bytes, each 0 longer than the one "
+            "before, behind 0 bytes: elements do not lie in one row each");
+  stream().synchronize();
 }
 
 TEST_P(DeviceReductionTest, copies_one_input_to_all_outputs) {

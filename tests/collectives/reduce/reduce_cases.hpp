@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "node-runtime/collectives/reduce/reduce_operation.hpp"
+#include "node-runtime/collectives/reduce/rows.hpp"
 
 /// Every operation on every scalar, with what it must give, said in another way than heddle's.
 namespace heddle::test {
@@ -267,6 +268,41 @@ inline std::vector<std::byte> bracketed(const ReduceCase& what,
   std::vector<std::byte> result(what.bytes);
   what.two(a.data(), b.data(), result.data());
   return result;
+}
+
+/// Where a byte of the taken elements lies, row by row.
+inline std::size_t walked_place(const reduction::Arrangement& side, std::size_t byte) {
+  std::int64_t left = side.first + static_cast<std::int64_t>(byte);
+  if (side.rows.bytes == 0) return static_cast<std::size_t>(left);
+  std::int64_t row = 0;
+  for (std::int64_t length = side.rows.bytes; left >= length; length += side.rows.step) {
+    left -= length;
+    ++row;
+  }
+  return static_cast<std::size_t>(row * side.rows.stride + left);
+}
+
+/// All elements in a row, rows of one length, or rows that grow or shrink, with gaps.
+inline reduction::Arrangement drawn_arrangement(std::mt19937_64& random, std::int64_t element_bytes,
+                                                std::int64_t count) {
+  const auto below = [&](std::uint64_t end) { return static_cast<std::int64_t>(random() % end); };
+  reduction::Arrangement side;
+  const std::int64_t kind = below(4);
+  if (kind == 0) return side;
+  const std::int64_t first = below(6);
+  const std::int64_t step = kind == 1 ? 0 : 1 + below(2);
+  std::int64_t shortest = 1 + below(kind == 1 ? 20 : 3);
+  std::int64_t longest = shortest;
+  for (std::int64_t have = longest; step > 0 && have < first + count; have += longest) {
+    longest += step;
+  }
+  // Shrinking rows end with the shortest one.
+  side.rows.bytes = (kind == 3 ? longest : shortest) * element_bytes;
+  side.rows.step = (kind == 3 ? -step : step) * element_bytes;
+  const std::int64_t gaps[] = {0, 1, 8, 16, 32};  // NOLINT(*-avoid-c-arrays)
+  side.rows.stride = longest * element_bytes + gaps[below(5)];
+  side.first = first * element_bytes;
+  return side;
 }
 
 }  // namespace heddle::test
