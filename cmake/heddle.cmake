@@ -99,7 +99,8 @@ add_custom_target(tsan_tests)
 add_custom_target(asan_tests)
 
 # heddle_test(NAME [CHECKED] SOURCES ... [LINKS ...] [LABELS ...]): a GoogleTest binary as one CTest test. With the label
-# `sanitize` the sanitizer presets build and run it too; with `asan`, as it has one thread, only the address sanitizer's. CHECKED: it links a library that has all assertions on.
+# `sanitize` the sanitizer presets build and run it too; with `asan`, as it has one thread, only the address sanitizer's; with
+# `tsan`, as it is long and other tests go the same ways, only the thread sanitizer's. CHECKED: it links a library that has all assertions on.
 # COST: seconds, of those that take longest, which begin first.
 function(heddle_test name)
   cmake_parse_arguments(ARG "CHECKED" "TIMEOUT;COST" "SOURCES;LINKS;LABELS" ${ARGN})
@@ -130,6 +131,8 @@ function(heddle_test name)
     add_dependencies(asan_tests ${name})
   elseif("asan" IN_LIST ARG_LABELS)
     add_dependencies(asan_tests ${name})
+  elseif("tsan" IN_LIST ARG_LABELS)
+    add_dependencies(tsan_tests ${name})
   endif()
 endfunction()
 
