@@ -363,9 +363,8 @@ std::string GroupCore::describe_memory() const {
         "has gone\n",
         lane, devices_.scratch_bytes(p2p::LaneId{lane}));
     text += fmt::format(
-        "  host of device {}  {} bytes, page-locked, of all groups of the node, at most {}: the "
-        "host "
-        "cache of operations between hosts\n",
+        "  host of device {}  {} bytes, page-locked, of all groups of the node, at most {}: "
+        "the host cache of operations between hosts\n",
         lane, messages->locked_scratch().bytes(p2p::LaneId{lane}), LockedScratch::bytes_max);
   }
   return text;

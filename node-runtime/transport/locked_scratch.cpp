@@ -4,6 +4,7 @@
 #include <bit>
 #include <map>
 #include <mutex>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -17,8 +18,10 @@ struct LockedScratch::Pool {
   explicit Pool(Device& on) : device(on) {}
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
+  /// Pieces that are given back later find no pool.
   ~Pool() {
     for (const auto& [size, address] : free) device.free_host(address);
+    for (void* const address : given) device.free_host(address);
   }
 
   static constexpr std::size_t smallest = 65536;
@@ -26,6 +29,7 @@ struct LockedScratch::Pool {
   Device& device;
   std::mutex mutex;
   std::multimap<std::size_t, void*> free;  ///< by size
+  std::set<void*> given;
   std::size_t allocated = 0;
 
   using Kept = std::pair<std::size_t, void*>;
@@ -39,6 +43,7 @@ struct LockedScratch::Pool {
       if (found != free.end() && found->first <= 2 * wanted) {
         const Kept piece = *found;
         free.erase(found);
+        given.insert(piece.second);
         return piece;
       }
       if (wanted > bytes_max) return {0, nullptr};
@@ -57,7 +62,10 @@ struct LockedScratch::Pool {
     for (const auto& [size, address] : unused) device.free_host(address);
     if (wanted == 0) return {0, nullptr};
     try {
-      return {wanted, device.allocate_host(wanted)};
+      void* const made = device.allocate_host(wanted);
+      const std::scoped_lock lock(mutex);
+      given.insert(made);
+      return {wanted, made};
     } catch (...) {
       const std::scoped_lock lock(mutex);
       allocated -= wanted;
@@ -66,6 +74,7 @@ struct LockedScratch::Pool {
   }
   void give_back(const Kept& piece) {
     const std::scoped_lock lock(mutex);
+    given.erase(piece.second);
     free.insert(piece);
   }
 };
