@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "base/require.hpp"
@@ -68,7 +69,10 @@ CollectiveReport Collective::report() const {
     report.others.push_back(
         fmt::format("{}: {:.1f} us", considered[i].text, 1e6 * considered[i].seconds));
   }
+  const std::string_view taken =
+      way.empty() ? "steps" : std::string_view(way).substr(0, way.find(','));
   for (const auto& other : state_->choice.on_devices) {
+    if (other.way == taken) continue;
     report.others.push_back(fmt::format("on devices {}: {}", other.way,
                                         other.lacks.empty()
                                             ? fmt::format("{:.1f} us", 1e6 * other.seconds)

@@ -181,6 +181,19 @@ TEST_F(Bench, collectives_shows_how_long_copies_of_the_same_bytes_take) {
   }
 }
 
+TEST_F(Bench, collectives_of_devices_tell_the_ways_that_were_not_taken_and_no_other) {
+  const Ended ended =
+      run(on(2, {"bench", "collectives", "--set", "runtime.devices.backend=emulated", "--place",
+                 "device", "--operation", "all_reduce", "--bytes", "1MiB:1MiB", "--repeat", "1",
+                 "--seconds", "0", "--explain"}));
+  EXPECT_EQ(ended.status, 0) << ended.error;
+  const bool is_direct = ended.out.find("predicted beside the board: direct") != std::string::npos;
+  const std::string taken = is_direct ? "direct" : "steps";
+  const std::string other = is_direct ? "steps" : "direct";
+  EXPECT_EQ(ended.out.find("not on devices " + taken), std::string::npos) << ended.out;
+  EXPECT_NE(ended.out.find("not on devices " + other), std::string::npos) << ended.out;
+}
+
 TEST_F(Bench, collectives_of_devices_are_validated_beside_staging) {
   for (const std::vector<std::string>& how : std::vector<std::vector<std::string>>{
            {"--place", "device", "--stream"},
