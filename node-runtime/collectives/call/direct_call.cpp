@@ -115,7 +115,7 @@ class DirectWay : public std::enable_shared_from_this<DirectWay> {
     });
   }
 
-  /// Who would have taken rows packs when the others have heard of its memory already.
+  /// A rank that would have taken rows packs after the others have heard of its memory.
   Stage telling_packed() {
     Stage stage;
     const auto self = shared_from_this();

@@ -14,13 +14,13 @@ namespace heddle::reduction {
 
 inline constexpr std::uint32_t reducing_threads = 256;
 
-template <class T, class U, std::uint32_t Inputs, class Functor>
+template <class T, class U, std::uint32_t Inputs, bool HasRows, class Functor>
 __global__ void __launch_bounds__(reducing_threads)
     reduction_kernel(const __grid_constant__ Work work, const __grid_constant__ Cut cut,
                      const __grid_constant__ Functor functor) {
   const Worker worker{std::int64_t{blockIdx.x} * reducing_threads + threadIdx.x,
                       std::int64_t{gridDim.x} * reducing_threads};
-  reduce_range<T, U, Inputs>(work, functor, cut, worker);
+  reduce_range<T, U, Inputs, HasRows>(work, functor, cut, worker);
 }
 
 template <class Functor>
@@ -30,7 +30,7 @@ struct KernelLaunch {
 
   /// One thread for what it has at once, unless blocks are limited: blocks that are begun as others
   /// end keep all multiprocessors busy to the end.
-  template <class T, class U, std::uint32_t Inputs>
+  template <class T, class U, std::uint32_t Inputs, bool HasRows>
   [[nodiscard]] int run(const Cut& cut) const {
     constexpr std::int64_t blocks_of_grid = std::int64_t{1} << 22U;
     constexpr std::int64_t for_each_block =
@@ -40,7 +40,7 @@ struct KernelLaunch {
     blocks = blocks < 1 ? 1 : blocks < most ? blocks : most;
     Functor functor;
     std::memcpy(&functor, work.functor.bytes.data(), sizeof(Functor));
-    reduction_kernel<T, U, Inputs, Functor>
+    reduction_kernel<T, U, Inputs, HasRows, Functor>
         <<<static_cast<std::uint32_t>(blocks), reducing_threads, 0,
            static_cast<cudaStream_t>(grid.stream)>>>(work, cut, functor);
     return static_cast<int>(cudaGetLastError());

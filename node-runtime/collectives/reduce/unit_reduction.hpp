@@ -89,9 +89,16 @@ HEDDLE_ON_GPU void combine(U& a, const U& b, const Functor& functor) {
   std::memcpy(&a, &left, sizeof(U));
 }
 
-template <class U>
+/// Where a byte lies. Kernels without rows need fewer registers, and read faster.
+template <bool HasRows>
+HEDDLE_ON_GPU std::int64_t place_in(const Arrangement& side, std::int64_t byte) {
+  if constexpr (HasRows) return side.place_of(byte);
+  return byte;
+}
+
+template <bool HasRows, class U>
 HEDDLE_ON_GPU void store_to_all(const Work& work, std::int64_t offset, const U& value) {
-  const std::int64_t to = work.out.place_of(offset);
+  const std::int64_t to = place_in<HasRows>(work.out, offset);
   for (std::uint32_t o = 0; o < work.output_count; ++o) store_unit(work.outputs[o] + to, value);
 }
 
@@ -118,13 +125,13 @@ inline constexpr std::uint32_t units_at_once = Inputs <= 2   ? 4
                                                              : 1;
 
 /// Up to `Inputs` inputs, `AtOnce` units, `stride` bytes from one to the next.
-template <class T, class U, std::uint32_t Inputs, std::uint32_t AtOnce, class Functor>
+template <class T, class U, std::uint32_t Inputs, std::uint32_t AtOnce, bool HasRows, class Functor>
 HEDDLE_ON_GPU void reduce_at_once(const Work& work, const Functor& functor, std::int64_t offset,
                                   std::int64_t stride) {
   U part[AtOnce][Inputs];  // NOLINT(*-avoid-c-arrays)
   HEDDLE_UNROLLED
   for (std::uint32_t a = 0; a < AtOnce; ++a) {
-    const std::int64_t from = work.in.place_of(offset + a * stride);
+    const std::int64_t from = place_in<HasRows>(work.in, offset + a * stride);
     HEDDLE_UNROLLED
     for (std::uint32_t k = 0; k < Inputs; ++k) {
       if (k < work.input_count) load_unit(part[a][k], work.inputs[k] + from);
@@ -133,7 +140,7 @@ HEDDLE_ON_GPU void reduce_at_once(const Work& work, const Functor& functor, std:
   HEDDLE_UNROLLED
   for (std::uint32_t a = 0; a < AtOnce; ++a) {
     fold<T, Inputs, 1>(part[a], work.input_count, functor);
-    store_to_all(work, offset + a * stride, part[a][0]);
+    store_to_all<HasRows>(work, offset + a * stride, part[a][0]);
   }
 }
 
@@ -157,11 +164,11 @@ HEDDLE_ON_GPU void add_block(U* blocks, U& value, std::uint32_t k, const Functor
   blocks[Level] = value;
 }
 
-template <class T, class U, class Functor>
+template <class T, class U, bool HasRows, class Functor>
 HEDDLE_ON_GPU void reduce_in_turn(const Work& work, const Functor& functor, std::int64_t offset) {
   U blocks[levels_max] = {};  // NOLINT(*-avoid-c-arrays)
   U value = {};
-  const std::int64_t from = work.in.place_of(offset);
+  const std::int64_t from = place_in<HasRows>(work.in, offset);
   for (std::uint32_t k = 0; k < work.input_count; ++k) {
     load_unit(value, work.inputs[k] + from);
     add_block<T, 0>(blocks, value, k, functor);
@@ -174,7 +181,7 @@ HEDDLE_ON_GPU void reduce_in_turn(const Work& work, const Functor& functor, std:
     value = blocks[level];
     has_right_part = true;
   }
-  store_to_all(work, offset, value);
+  store_to_all<HasRows>(work, offset, value);
 }
 
 // ---- a thread ---------------------------------------------------------------------------------
@@ -201,7 +208,7 @@ using Wide = Unit<Word16, static_cast<std::uint32_t>(wide_elements<T> * sizeof(T
 
 /// All that a thread does: units, up to `Inputs` inputs at once, or, where that is 0, one after the
 /// other; then the elements around them, as if they were one piece.
-template <class T, class U, std::uint32_t Inputs, class Functor>
+template <class T, class U, std::uint32_t Inputs, bool HasRows, class Functor>
 HEDDLE_ON_GPU void reduce_range(const Work& work, const Functor& functor, const Cut& cut,
                                 const Worker& worker) {
   constexpr auto unit_bytes = static_cast<std::int64_t>(sizeof(U));
@@ -211,22 +218,22 @@ HEDDLE_ON_GPU void reduce_range(const Work& work, const Functor& functor, const 
   if constexpr (Inputs > 0) {
     constexpr std::int64_t at_once = units_at_once<Inputs>;
     for (; i + (at_once - 1) * worker.count < cut.units; i += at_once * worker.count) {
-      reduce_at_once<T, U, Inputs, units_at_once<Inputs>>(work, functor, first + i * unit_bytes,
-                                                          worker.count * unit_bytes);
+      reduce_at_once<T, U, Inputs, units_at_once<Inputs>, HasRows>(
+          work, functor, first + i * unit_bytes, worker.count * unit_bytes);
     }
     for (; i < cut.units; i += worker.count) {
-      reduce_at_once<T, U, Inputs, 1>(work, functor, first + i * unit_bytes, 0);
+      reduce_at_once<T, U, Inputs, 1, HasRows>(work, functor, first + i * unit_bytes, 0);
     }
   } else {
     for (; i < cut.units; i += worker.count) {
-      reduce_in_turn<T, U>(work, functor, first + i * unit_bytes);
+      reduce_in_turn<T, U, HasRows>(work, functor, first + i * unit_bytes);
     }
   }
   if constexpr (unit_bytes > element_bytes) {
     constexpr std::int64_t elements = unit_bytes / element_bytes;
     for (std::int64_t e = worker.number; e < cut.head + cut.tail; e += worker.count) {
       const std::int64_t at = e < cut.head ? e : e + cut.units * elements;
-      reduce_in_turn<T, Element<T>>(work, functor, at * element_bytes);
+      reduce_in_turn<T, Element<T>, HasRows>(work, functor, at * element_bytes);
     }
   }
 }
@@ -249,36 +256,62 @@ inline bool are_aligned(const Work& work, std::int64_t offset, std::size_t bytes
   return bits == 0;
 }
 
-/// Chooses words and cuts the range: calls launch.run<T, U, Inputs>(cut), as reduce_range has them,
-/// and returns what that returns.
+/// Chooses words and cuts the range where all elements follow each other.
 template <class T, class Launch>
-auto cut_and_launch(const Work& work, const Launch& launch) {
+auto cut_run(const Work& work, const Launch& launch) {
   if constexpr (has_wide<T>) {
     constexpr std::int64_t elements = wide_elements<T>;
-    constexpr auto unit_bytes = static_cast<std::int64_t>(sizeof(Wide<T>));
-    const bool has_rows = work.in.rows.bytes > 0 || work.out.rows.bytes > 0;
-    const bool has_units = work.in.has_whole(unit_bytes) && work.out.has_whole(unit_bytes);
-    const std::int64_t heads = !has_rows ? elements : has_units ? 1 : 0;
-    for (std::int64_t head = 0; head < heads; ++head) {
+    for (std::int64_t head = 0; head < elements; ++head) {
       if (!are_aligned(work, head * static_cast<std::int64_t>(sizeof(T)), sizeof(Word16))) continue;
       Cut cut;
       cut.head = head < work.count ? head : work.count;
       cut.units = (work.count - cut.head) / elements;
       cut.tail = work.count - cut.head - cut.units * elements;
-      if (work.input_count <= 2) return launch.template run<T, Wide<T>, 2>(cut);
+      if (work.input_count <= 2) return launch.template run<T, Wide<T>, 2, false>(cut);
       if constexpr (sizeof(Wide<T>) > sizeof(Word16)) {
-        return launch.template run<T, Wide<T>, 0>(cut);
+        return launch.template run<T, Wide<T>, 0, false>(cut);
       } else {
-        if (work.input_count <= 4) return launch.template run<T, Wide<T>, 4>(cut);
-        return launch.template run<T, Wide<T>, inputs_max>(cut);
+        if (work.input_count <= 4) return launch.template run<T, Wide<T>, 4, false>(cut);
+        return launch.template run<T, Wide<T>, inputs_max, false>(cut);
       }
     }
   }
   const Cut all{0, work.count, 0};
   if (are_aligned(work, 0, sizeof(ElementWord<T>))) {
-    return launch.template run<T, Element<T>, 0>(all);
+    return launch.template run<T, Element<T>, 0, false>(all);
   }
-  return launch.template run<T, LooseElement<T>, 0>(all);
+  return launch.template run<T, LooseElement<T>, 0, false>(all);
+}
+
+/// Inputs of which a thread has a unit at once.
+template <class U>
+inline constexpr std::uint32_t inputs_at_once = sizeof(U) <= sizeof(Word16) ? inputs_max : 0;
+
+/// Likewise where there are rows. No unit lies in two of them.
+template <class T, class Launch>
+auto cut_rows(const Work& work, const Launch& launch) {
+  if constexpr (has_wide<T>) {
+    constexpr auto unit_bytes = static_cast<std::int64_t>(sizeof(Wide<T>));
+    if (work.in.has_whole(unit_bytes) && work.out.has_whole(unit_bytes) &&
+        are_aligned(work, 0, sizeof(Word16))) {
+      const std::int64_t units = work.count / wide_elements<T>;
+      return launch.template run<T, Wide<T>, inputs_at_once<Wide<T>>, true>(
+          {0, units, work.count - units * wide_elements<T>});
+    }
+  }
+  const Cut all{0, work.count, 0};
+  if (are_aligned(work, 0, sizeof(ElementWord<T>))) {
+    return launch.template run<T, Element<T>, inputs_at_once<Element<T>>, true>(all);
+  }
+  return launch.template run<T, LooseElement<T>, 0, true>(all);
+}
+
+/// Calls launch.run<T, U, Inputs, HasRows>(cut), as reduce_range has them, and returns what that
+/// returns.
+template <class T, class Launch>
+auto cut_and_launch(const Work& work, const Launch& launch) {
+  const bool has_places = !(work.in == Arrangement{}) || !(work.out == Arrangement{});
+  return has_places ? cut_rows<T>(work, launch) : cut_run<T>(work, launch);
 }
 
 }  // namespace heddle::reduction

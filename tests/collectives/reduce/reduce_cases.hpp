@@ -288,8 +288,11 @@ inline reduction::Arrangement drawn_arrangement(std::mt19937_64& random, std::in
   const auto below = [&](std::uint64_t end) { return static_cast<std::int64_t>(random() % end); };
   reduction::Arrangement side;
   const std::int64_t kind = below(4);
-  if (kind == 0) return side;
   const std::int64_t first = below(6);
+  if (kind == 0) {
+    side.first = first * element_bytes;
+    return side;
+  }
   const std::int64_t step = kind == 1 ? 0 : 1 + below(2);
   std::int64_t shortest = 1 + below(kind == 1 ? 20 : 3);
   std::int64_t longest = shortest;

@@ -26,11 +26,11 @@ struct HostLaunch {
   std::int64_t workers;
 
   /// Returns the bytes of a word.
-  template <class T, class U, std::uint32_t Inputs>
+  template <class T, class U, std::uint32_t Inputs, bool HasRows>
   [[nodiscard]] std::size_t run(const Cut& cut) const {
     EXPECT_EQ(cut.head + cut.tail + cut.units * std::int64_t{sizeof(U) / sizeof(T)}, work.count);
     for (std::int64_t w = 0; w < workers; ++w) {
-      reduce_range<T, U, Inputs>(work, functor, cut, Worker{w, workers});
+      reduce_range<T, U, Inputs, HasRows>(work, functor, cut, Worker{w, workers});
     }
     return sizeof(U{}.word[0]);
   }
