@@ -147,6 +147,7 @@ CallSummary Call::summary() const {
   made.is_rooted = is_rooted();
   made.root = root;
   made.is_listed = is_listed;
+  made.is_in_place = is_in_place;
   made.has_counts = !counts.empty();
   if (reduces()) made.operation = operation;
   made.order = order();
@@ -178,6 +179,7 @@ std::string CallSummary::describe() const {
   if (operation) text += fmt::format(" with {}", operation->name());
   if (order == Order::places) text += " in the order of places";
   if (is_rooted) text += fmt::format(", root {}", root);
+  if (is_in_place) text += ", in place";
   return text;
 }
 

@@ -31,6 +31,7 @@ struct CallSummary {
   std::int64_t count = -1;  ///< -1: one for each rank, or none
   Datatype type = Scalar::byte;
   bool is_listed = false;
+  bool is_in_place = false;
   bool has_counts = false;
   std::optional<ReduceOperation> operation;
   Order order = Order::ranks;

@@ -65,6 +65,8 @@ std::uint64_t seal_of(const Call& call, std::int64_t number) {
   seal = mixed(seal, call.reduces() ? std::hash<std::string_view>()(call.operation.name()) : 1);
   seal = mixed(seal, static_cast<std::uint64_t>(call.operation.scalars_per_element()));
   seal = mixed(seal, call.is_listed ? 2 : 1);
+  // The direct way takes all members' elements from the same side.
+  seal = mixed(seal, call.is_in_place ? 2 : 1);
   seal = mixed(seal, static_cast<std::uint64_t>(call.order()));
   seal = mixed(seal, std::hash<std::string_view>()(call.options.algorithm));
   seal = mixed(seal, static_cast<std::uint64_t>(call.options.copies.value_or(Copies::automatic)));

@@ -255,7 +255,8 @@ TEST(DirectWay, is_left_where_memory_cannot_be_mapped_any_more_unless_inputs_may
   EXPECT_EQ(group.run(CollectiveKind::all_reduce, "", true), "direct");
   group.table.refuses = {1};
   EXPECT_EQ(group.run(CollectiveKind::all_reduce, "", true),
-            "all_reduce of 10000 elements of float64 with sum: memory that could be mapped cannot "
+            "all_reduce of 10000 elements of float64 with sum, in place: memory that could be "
+            "mapped cannot "
             "be any more: rank 1 cannot map all memory: this one is not to be mapped");
 }
 

@@ -98,6 +98,17 @@ std::string other_order(Node& node) {
   });
 }
 
+/// The last one gathers in place.
+std::string other_form(Node& node) {
+  const Group group = node.group();
+  std::vector<double> x(static_cast<std::size_t>(many));
+  std::vector<double> all(static_cast<std::size_t>(many * group.size()));
+  return heard([&] {
+    const Incoming to{all.data(), many, Scalar::float64};
+    is_last(group) ? group.all_gather(to) : group.all_gather({x.data(), many, Scalar::float64}, to);
+  });
+}
+
 /// The last one gives fewer elements, or of another scalar.
 std::string other_count(Node& node) {
   const Group group = node.group();
@@ -388,6 +399,7 @@ int run(const std::string& name) {
       {"wrong_on_one", wrong_on_one},
       {"other_call", other_call},
       {"other_order", other_order},
+      {"other_form", other_form},
       {"other_count", other_count},
       {"other_scalar", other_scalar},
       {"late", late},

@@ -62,7 +62,7 @@ TEST(GroupFailures, of_a_call_that_is_wrong_on_one_member_are_told_to_all) {
     for (const int size : sizes) {
       expect_told(nodes, fmt::format("wrong_on_one {}", size), [&](int node) {
         const std::string why =
-            "all_reduce of -1 elements of float64 with sum: the output has -1 elements*";
+            "all_reduce of -1 elements of float64 with sum, in place: the output has -1 elements*";
         return node == nodes - 1 ? "(2) " + why
                                  : fmt::format("(2) rank {} refuses operation * of the group: {}",
                                                nodes - 1, why);
@@ -77,7 +77,8 @@ TEST(GroupFailures, leave_the_operations_before_as_they_are) {
   for (const int nodes : {3, 4}) {
     for (const int size : sizes) {
       expect_told(nodes, fmt::format("late {}", size), [&](int node) {
-        const std::string why = "all_reduce of -1 elements of float64 with sum: the output has -1*";
+        const std::string why =
+            "all_reduce of -1 elements of float64 with sum, in place: the output has -1*";
         return fmt::format(
             "nothing, broadcast 1, sums {0} {0}; then (2) {1}{2}; then (2)*", nodes,
             node == nodes - 1
@@ -95,15 +96,23 @@ TEST(GroupFailures, of_calls_that_do_not_fit_together_tell_all_members_both_call
       expect_told(nodes, fmt::format("other_call {}", size), [&](int) {
         return fmt::format(
             "(2) operation * of the group: rank * calls all_reduce of {0} elements of float64 with "
-            "sum, but rank {1} calls all_reduce of {0} elements of float64 with maximum;*; then "
+            "sum, in place, but rank {1} calls all_reduce of {0} elements of float64 with maximum, "
+            "in place;*; then "
             "(2)",
             size, nodes - 1);
       });
       expect_told(nodes, fmt::format("other_order {}", size), [&](int) {
         return fmt::format(
             "(2) operation * of the group: rank * calls all_reduce of {0} elements of float64 with "
-            "sum, but rank {1} calls all_reduce of {0} elements of float64 with sum in the order "
-            "of places;",
+            "sum, in place, but rank {1} calls all_reduce of {0} elements of float64 with sum in "
+            "the order "
+            "of places, in place;",
+            size, nodes - 1);
+      });
+      expect_told(nodes, fmt::format("other_form {}", size), [&](int) {
+        return fmt::format(
+            "(2) operation * of the group: rank * calls all_gather of {0} elements of float64, but "
+            "rank {1} calls all_gather of {0} elements of float64, in place;",
             size, nodes - 1);
       });
       expect_told(nodes, fmt::format("other_count {}", size), [&](int) {
@@ -139,7 +148,8 @@ TEST(GroupFailures, of_a_member_that_does_not_call_tell_what_each_one_does) {
   for (const int size : sizes)
     expect_told(3, fmt::format("absent {}", size), [&](int) {
       return "(4) nothing has happened for 3 s in operation * all_reduce of * elements of float64 "
-             "with sum;*\n  rank 0 is in it and waits: *\n  rank 1 is in it and waits: *\n  rank 2 "
+             "with sum, in place;*\n  rank 0 is in it and waits: *\n  rank 1 is in it and waits: "
+             "*\n  rank 2 "
              "has not called it; its last one is *, barrier";
     });
 }
@@ -188,7 +198,7 @@ TEST(GroupFailures, of_a_kernel_that_never_ends_are_told_though_no_thread_waits)
       std::string table =
           "*nothing has happened for 3 s in operation * of the group, all_reduce of 100000 "
           "elements "
-          "of float64 with sum;*";
+          "of float64 with sum, in place;*";
       for (int rank = 0; rank < nodes - 1; ++rank) {
         table += fmt::format("\n  rank {} is in it and waits: *", rank);
       }
@@ -208,9 +218,10 @@ TEST(GroupFailures, on_devices_are_told_like_others) {
   for (const int nodes : {2, 3}) {
     expect_told(nodes, "refused_on_device", [&](int) {
       return fmt::format(
-          "(2) all_reduce of 100000 elements of float64 with sum: the stream is of device "
-          "'emulated "
-          "7', which is none of this node's*|(2) reduce operation own sum has no form for devices "
+          "(2) all_reduce of 100000 elements of float64 with sum, in place: the stream is of "
+          "device "
+          "'emulated 7', which is none of this node's*|(2) reduce operation own sum has no form "
+          "for devices "
           "of "
           "the backend emulated*|nothing|(2) barrier: 'direct' cannot be taken*|sum {}|(2) "
           "*'direct' "
