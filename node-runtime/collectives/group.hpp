@@ -61,7 +61,7 @@ class Collective {
 /// own count and type (MPI's v and w forms); ranks without a part in it give an empty one.
 ///
 /// Each operation blocks until this rank's part is over, or has a form begin_... that does not. All
-/// ranks give one buffer, or a buffer for each rank, and are in place, or not.
+/// ranks use the same form: also one buffer or one for each rank, and in place or not.
 ///
 /// Memory is of the host or of any device of the node, in any mixture of ranks and buffers. With a
 /// stream first, an operation begins behind what the stream has queued, returns at once, and what
