@@ -43,6 +43,7 @@ set(heddle_included_headers
     node-runtime/collectives/reduce/host_device.hpp
     node-runtime/collectives/reduce/pair_loop.hpp
     node-runtime/collectives/reduce/reduce_operation.hpp
+    node-runtime/collectives/reduce/rows.hpp
     node-runtime/collectives/schedule/copies.hpp
     node-runtime/collectives/schedule/order.hpp
     node-runtime/machine/host.hpp

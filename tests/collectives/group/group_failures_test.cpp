@@ -28,12 +28,14 @@ void expect_told(int nodes, const std::string& what, const Expected& expected) {
 TEST(GroupFailures, of_wrong_calls_are_told_before_anything_travels_and_the_group_goes_on) {
   const std::vector<std::string> parts{
       "(2) reduce of 4 elements of float64 with sum, root -1: the group has ranks 0 to *|",
-      "(2) all_reduce of 4 elements of float64 with sum: the output is null, with 4 elements|",
+      "(2) all_reduce of 4 elements of float64 with sum, in place: the output is null, with 4 "
+      "elements|",
       "(2) * with sum: input and output overlap*|",
       "(2) *own part of the input is 32 bytes, of the output 40*|",
       "(2) *a type of several scalars*|",
-      "(2) *with bit_and: it has no meaning for float64|",
-      "(2) *with maximum_with_index: the output has 5 times 1 scalars *no whole number of "
+      "(2) *with bit_and, in place: it has no meaning for float64|",
+      "(2) *with maximum_with_index, in place: the output has 5 times 1 scalars *no whole number "
+      "of "
       "elements*|",
       "(2) *'best' is no algorithm of collectives; there are auto, flat, *|",
       "(2) *'gsb' cannot be taken: not all ranks are on one host and have devices|",
