@@ -40,19 +40,6 @@ constexpr std::uint32_t all_operations = 10;
 /// Larger programs take long enough without.
 constexpr std::int32_t nodes_with_devices_max = 12;
 
-Form with_two_buffers(Form form) {
-  switch (form) {
-    case Form::all_gather_in_place:
-      return Form::all_gather;
-    case Form::all_reduce_in_place:
-      return Form::all_reduce;
-    case Form::scan_in_place:
-      return Form::scan;
-    default:
-      return form;
-  }
-}
-
 class Maker {
  public:
   Maker(std::uint64_t seed, Fault fault) : random_(static_cast<std::uint32_t>(seed * 4 + 1)) {
@@ -304,10 +291,8 @@ class Maker {
       default:
         break;
     }
-    // Each rank says for itself whether it has one buffer.
-    do {
-      other.form = static_cast<Form>(below(forms));
-    } while (with_two_buffers(other.form) == with_two_buffers(action.form));
+    other.form = static_cast<Form>((static_cast<std::int32_t>(action.form) + 1 + below(forms - 1)) %
+                                   static_cast<std::int32_t>(forms));
     return other;
   }
 
