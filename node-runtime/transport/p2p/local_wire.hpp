@@ -55,6 +55,7 @@ class LocalWire final : public Wire {
   std::vector<std::vector<std::byte>> polled_notes_;  ///< valid until the next poll()
   std::map<FlowId, Flow> flows_;
   std::vector<OperationId> complete_;
+  std::vector<OperationId> blank_;
 };
 
 }  // namespace heddle::p2p

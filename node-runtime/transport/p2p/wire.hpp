@@ -35,11 +35,15 @@ class Wire {
   struct Events {
     std::vector<Note> notes;  ///< notes of one node are in the order in which it sent them
     std::vector<OperationId> complete;
-    std::vector<NodeId> lost;  ///< no message from or to these nodes arrives any more
-    [[nodiscard]] bool empty() const { return notes.empty() && complete.empty() && lost.empty(); }
+    std::vector<OperationId> blank;  ///< receives that an empty piece has completed
+    std::vector<NodeId> lost;        ///< no message from or to these nodes arrives any more
+    [[nodiscard]] bool empty() const {
+      return notes.empty() && complete.empty() && blank.empty() && lost.empty();
+    }
     void clear() {
       notes.clear();
       complete.clear();
+      blank.clear();
       lost.clear();
     }
   };
@@ -72,8 +76,9 @@ class Wire {
   [[nodiscard]] virtual std::span<std::byte> begin_note(NodeId to, std::size_t bytes) = 0;
   virtual void send_note() = 0;
 
-  /// Sends 1 to piece_bytes_max bytes, which stay as they are until `id` is complete. What is sent
-  /// to one flow arrives in order, each piece in the receive_bytes() of its number and size.
+  /// Sends up to piece_bytes_max bytes, which stay as they are until `id` is complete. What is sent
+  /// to one flow arrives in order, each piece in the receive_bytes() of its number, which has its
+  /// size. An empty piece ends a receive of any size, as Events::blank.
   virtual void send_bytes(NodeId to, FlowId flow, std::span<const std::byte> bytes,
                           OperationId id) = 0;
   virtual void receive_bytes(NodeId from, FlowId flow, std::span<std::byte> into,

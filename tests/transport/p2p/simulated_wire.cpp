@@ -46,7 +46,6 @@ class SimulatedWire final : public Wire {
   void send_bytes(NodeId to, FlowId flow, std::span<const std::byte> bytes,
                   OperationId id) override {
     if (net_.end(to).is_lost || net_.end(node_).is_lost) return;
-    if (bytes.empty()) ++net_.defects_;
     // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): only read
     auto* const memory = const_cast<std::byte*>(bytes.data());
     net_.add_piece({node_.value(), to.value(), flow.value()}, true, {memory, bytes.size(), id});
@@ -108,7 +107,7 @@ void SimulatedNet::step() {
   const Piece to = flow.receives.front();
   flow.sends.pop_front();
   flow.receives.pop_front();
-  if (from.bytes != to.bytes) {
+  if (from.bytes != to.bytes && from.bytes != 0) {
     ++defects_;
   } else {
     std::memcpy(to.memory, from.memory, from.bytes);
@@ -121,8 +120,8 @@ void SimulatedNet::step() {
   if (flow.sends.empty() && flow.receives.empty()) flows_.erase(key);
   const NodeId sender{std::get<0>(key)};
   const NodeId receiver{std::get<1>(key)};
-  end(sender).complete.push_back({receiver, from.id});
-  end(receiver).complete.push_back({sender, to.id});
+  end(sender).complete.push_back({receiver, from.id, false});
+  end(receiver).complete.push_back({sender, to.id, from.bytes == 0});
   tell_news(sender);
   tell_news(receiver);
 }
@@ -145,7 +144,8 @@ void SimulatedNet::poll(NodeId node, Wire::Events& events) {
   }
   for (std::size_t tries = below(4); tries > 0 && !e.complete.empty(); --tries) {
     std::swap(e.complete[below(e.complete.size())], e.complete.back());
-    events.complete.push_back(e.complete.back().id);
+    const Completion& told = e.complete.back();
+    (told.is_blank ? events.blank : events.complete).push_back(told.id);
     e.complete.pop_back();
   }
   // What was sent before comes before.

@@ -71,6 +71,7 @@ class SimulatedNet {
   struct Completion {
     NodeId peer;
     OperationId id;
+    bool is_blank = false;
   };
   struct End {
     explicit End(HostPages pages) : window(std::move(pages)) {}

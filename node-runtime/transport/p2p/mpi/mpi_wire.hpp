@@ -140,7 +140,9 @@ class MpiWire final : public Wire {
   std::vector<MPI_Request> requests_;
   std::vector<OperationId> operations_;  ///< of requests_, by index
   std::vector<NodeId> with_;             ///< likewise: the other node
+  std::vector<char> is_receive_;         ///< likewise
   std::vector<int> finished_;
+  std::vector<MPI_Status> statuses_;
 };
 
 }  // namespace heddle::p2p
