@@ -16,6 +16,8 @@ namespace {
 /// Longest wait that is one record, so that totals are never much behind.
 constexpr std::int64_t wait_recorded_ns_max = 50'000'000;
 constexpr int last_looks_max = 1000;
+/// How long a failing node waits for others to make room for what it has said before.
+constexpr std::int64_t hand_out_ns_max = 1'000'000'000;
 
 }  // namespace
 
@@ -71,7 +73,7 @@ bool MpiProgress::post_outbox() {
   Outbox outbox = engine_.take_outbox();
   if (outbox.empty()) return false;
   if (!outbox.failure.empty()) {
-    heddle::send_to_all(communicator_, {outbox.failure, outbox.failure_elsewhere});
+    tell_failure(outbox);
     return true;
   }
   for (const JobBegin& begin : outbox.begun) {
@@ -135,12 +137,12 @@ bool MpiProgress::hear_failure() {
   MPI_Status status;
   check_mpi(MPI_Test(&failure_receive_, &is_there, &status), "waiting for messages");
   if (is_there == 0) return false;
+  take_last_messages();
   engine_.fail_with(status.MPI_SOURCE, failure_.text(), failure_.is_of_elsewhere());
   engine_.take_outbox();  // the others have heard it from that node
   return true;
 }
 
-/// Tells the engine, under one lock, which tiles have arrived and which were sent.
 bool MpiProgress::move_tiles() {
   bool progressed = false;
   try {
@@ -153,7 +155,14 @@ bool MpiProgress::move_tiles() {
     watch_peers();
     throw;
   }
-  if (tiles_.has_words()) {
+  return hand_over_news() || progressed;
+}
+
+/// Tells the engine what others have said and, under one lock, which tiles have arrived and which
+/// were sent. False: there was nothing.
+bool MpiProgress::hand_over_news() {
+  const bool has_words = tiles_.has_words();
+  if (has_words) {
     for (const auto& [from, message] : tiles_.take_words()) {
       peers_.heard(from.value(), now_ns());
       message_arrived(message, from.value());
@@ -161,7 +170,7 @@ bool MpiProgress::move_tiles() {
     hand_over();
   }
   const TileTransport::Ended ended = tiles_.take_ended();
-  if (ended.empty()) return progressed;
+  if (ended.empty()) return has_words;
   engine_.deliver([&](protocol::Protocol& protocol, protocol::Actions& actions) {
     for (const auto& [landing, empty] : ended.landings) {
       protocol.data_arrived(*landing, empty, actions);
@@ -251,7 +260,7 @@ void MpiProgress::record_wait(std::int64_t end_ns) {
 }
 
 void MpiProgress::watch_peers() {
-  if (peers_.look(now_ns())) tiles_.tell(NodeId{peers_.successor()}, Header{});
+  if (peers_.look(now_ns())) tiles_.tell_sign_of_life(NodeId{peers_.successor()});
 }
 
 /// What a node sent before an exception left it has come before the news of that, and ends what
@@ -259,16 +268,25 @@ void MpiProgress::watch_peers() {
 void MpiProgress::take_last_messages() {
   try {
     for (int looks = 0; looks < last_looks_max && tiles_.progress(); ++looks) {
+      if (!engine_.failed()) static_cast<void>(hand_over_news());
     }
   } catch (const std::exception&) {
-    // The node has failed already.
+    // The node fails anyway, or has failed already.
   }
+}
+
+void MpiProgress::tell_failure(const Outbox& outbox) {
+  try {
+    tiles_.hand_out(now_ns() + hand_out_ns_max);
+  } catch (const std::exception&) {
+    // The node has failed already; the others are to know.
+  }
+  heddle::send_to_all(communicator_, {outbox.failure, outbox.failure_elsewhere});
 }
 
 void MpiProgress::run_down() {
   const Outbox outbox = engine_.take_outbox();
-  if (!outbox.failure.empty())
-    heddle::send_to_all(communicator_, {outbox.failure, outbox.failure_elsewhere});
+  if (!outbox.failure.empty()) tell_failure(outbox);
   take_last_messages();
   // Nobody progresses messages any more: threads of the program that wait for theirs are told.
   tiles_.abandon(*engine_.failure());

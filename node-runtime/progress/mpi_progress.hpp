@@ -29,8 +29,15 @@ namespace heddle {
 /// itself has to say, as do agreements on jobs and heartbeats. MPI itself only carries what a
 /// failing node tells the others: their transports may have ended.
 ///
-/// Bounds: messages in flight by the items in the windows of the peers; 64 bytes each, 512 with the
-/// text of a failed job.
+/// Bounds, also of what waits for a node that is stopped while this one goes on: a grant for each
+/// block of this node's pools, an ask for each item of its window, an offer for each ask, the few
+/// messages of each job that has not ended, which no job does before all nodes have drained it; 64
+/// bytes each, 512 with the text of a failed job. Heartbeats have no such bound, so none follows
+/// what the other node has not had room to take (TileTransport::tell_sign_of_life); nor do small
+/// tiles, which are then announced and stay where they are (p2p::Sender).
+///
+/// A node that fails hands out what it has said before it tells the others, and they take what has
+/// come before they fail, so that no failure overtakes what was done before.
 ///
 /// No deadlock: a tile is sent only once it was granted, so sends complete; which grant comes first
 /// is decided by the pools (protocol::BlockPool), not here.
@@ -75,12 +82,14 @@ class MpiProgress {
   bool move_tiles();
   void message_arrived(const ProgressMessage& message, int from);
   void hand_over();
+  bool hand_over_news();
   void drained(const JobVerdict& verdict, int from);
   void wait(Doorbell::Ticket ticket);
   void record_wait(std::int64_t end_ns);
   void watch_peers();
   void close();
   void take_last_messages();
+  void tell_failure(const Outbox& outbox);
   void shut_down();
   [[nodiscard]] int rank() const { return communicator_.rank(); }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <fmt/core.h>
+#include <sched.h>
 #include <utility>
 
 #include "base/assert.hpp"
@@ -154,6 +155,10 @@ void TileTransport::tell(NodeId to, const ProgressMessage::Header& header, std::
   endpoint_.tell(to, p2p::bytes_of(message).first(bytes));
 }
 
+void TileTransport::tell_sign_of_life(NodeId to) {
+  if (!wire_.is_behind(to)) tell(to, {});
+}
+
 /// Receives what was announced. False: its memory is not to be had yet.
 bool TileTransport::receive(std::uint32_t tag) {
   Landing& landing = landings_[tag];
@@ -256,6 +261,12 @@ bool TileTransport::progress() {
   user_messages_->stream_watch().look();
   user_messages_->free_left_scratch();
   return progressed;
+}
+
+void TileTransport::hand_out(std::int64_t until_ns) {
+  do {
+    if (!endpoint_.progress()) ::sched_yield();
+  } while (wire_.has_unsent_notes() && now_ns() < until_ns);
 }
 
 /// Messages whose memory may be there now.

@@ -84,9 +84,14 @@ class TileTransport {
   void expect(const protocol::GrantAction& grant);
   /// Tells another node, in order with expect().
   void tell(NodeId to, const ProgressMessage::Header& header, std::string_view text = {});
+  /// Tells another node that this one goes on, unless it reads late: it will see what waits.
+  void tell_sign_of_life(NodeId to);
   void send(const protocol::SendAction& send);
   /// Does what can be done now; false: nothing was. Throws what made a message fail.
   bool progress();
+  /// Hands out all that this node has to say to others, until `until_ns` at most; a node that is
+  /// stopped takes nothing.
+  void hand_out(std::int64_t until_ns);
   [[nodiscard]] Ended take_ended() { return std::exchange(ended_, {}); }
   [[nodiscard]] bool has_words() const { return !words_.empty(); }
   /// What other nodes have told, grants among it.

@@ -75,9 +75,11 @@ void Sender::start_expected(std::shared_ptr<Send> started) {
     sends_.tell_broken(send.to, send.peer_receive, error);
     return fail_at_once(send, error);
   }
+  // Messages to a node that reads late wait where they are, not as copies in notes.
+  const bool is_behind = shared_.wire.is_behind(send.to);
   const Handover choice =
       decision_.hand_over(make_handover_query(shared_, send, room), room.posted_pieces() > 0,
-                          shared_.options.eager_bytes_max);
+                          is_behind ? 0 : shared_.options.eager_bytes_max);
   if (choice == Handover::deliver) return deliver(send, room);
   statistics_.bytes += send.side.bytes;
   sends_.add(std::move(started));

@@ -75,6 +75,9 @@ class Wire {
   /// numbers; to be filled in and sent before anything else is asked of the wire.
   [[nodiscard]] virtual std::span<std::byte> begin_note(NodeId to, std::size_t bytes) = 0;
   virtual void send_note() = 0;
+  /// That node, stopped perhaps, reads so late that more notes to it would wait in this process's
+  /// memory. Who can do without a note then does.
+  [[nodiscard]] virtual bool is_behind(NodeId to) const = 0;
 
   /// Sends up to piece_bytes_max bytes, which stay as they are until `id` is complete. What is sent
   /// to one flow arrives in order, each piece in the receive_bytes() of its number, which has its

@@ -340,6 +340,31 @@ TEST_F(SenderTest, announces_an_expected_message_that_the_receiver_has_to_read) 
   EXPECT_EQ(send->wait().path, Path::get);
 }
 
+/// A copy in a note would wait in this node's memory for as long as the receiver does not read.
+TEST_F(SenderTest, announces_a_small_expected_message_to_a_node_that_reads_late) {
+  const std::vector<std::byte> memory = counted(60);
+  for (const bool is_late : {false, true}) {
+    parts.wire.has_late_readers = is_late;
+    NoteHeader room = room_for_600(4, 0);
+    room.bytes = 60;
+    const auto send = parts.send({memory.data(), 60, Scalar::byte}, peer, 4);
+    room.digest = send->side.digest();
+    static_cast<void>(sender.expected(peer, room, {}));
+    sender.start_expected(send);
+    const auto notes = parts.wire.take_notes();
+    ASSERT_EQ(notes.size(), 1U);
+    EXPECT_EQ(notes[0].header.kind, is_late ? Kind::announce : Kind::deliver);
+    EXPECT_EQ(notes[0].payload.size(), is_late ? 0U : 60U);
+    EXPECT_EQ(send->is_done(), !is_late);
+    if (!is_late) continue;
+    NoteHeader fetched;
+    fetched.kind = Kind::fetched;
+    fetched.send = send->id;
+    sender.answered(fetched, {});
+    EXPECT_TRUE(send->is_done());
+  }
+}
+
 TEST_F(SenderTest, sends_empty_pieces_where_a_device_fails_with_an_expected_message) {
   EmulatedDevice device(0, {});
   Parts with_device({&device});

@@ -43,6 +43,9 @@ class SimulatedWire final : public Wire {
     if (net_.end(to).is_lost || net_.end(node_).is_lost) return;
     net_.add_note(node_, to, std::move(note_));
   }
+  [[nodiscard]] bool is_behind(NodeId to) const override {
+    return net_.unread_notes(node_, to) >= SimulatedNet::unread_notes_max;
+  }
   void send_bytes(NodeId to, FlowId flow, std::span<const std::byte> bytes,
                   OperationId id) override {
     if (net_.end(to).is_lost || net_.end(node_).is_lost) return;
@@ -80,6 +83,12 @@ bool SimulatedNet::are_on_one_host(NodeId a, NodeId b) const {
     return options_.hosts[static_cast<std::size_t>(node.value())];
   };
   return !options_.hosts.empty() && host(a) == host(b);
+}
+
+std::size_t SimulatedNet::unread_notes(NodeId from, NodeId to) const {
+  const End& e = ends_[static_cast<std::size_t>(to.value())];
+  const auto found = e.notes.find(from.value());
+  return found == e.notes.end() ? 0 : found->second.size();
 }
 
 void SimulatedNet::add_note(NodeId from, NodeId to, std::vector<std::byte> note) {

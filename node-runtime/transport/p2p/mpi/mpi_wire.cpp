@@ -194,9 +194,23 @@ void MpiWire::send_note() {
   }
   NoteSend& send = note_sends_.emplace_back(std::move(spare_notes_.back()));
   spare_notes_.pop_back();
+  send.to = note_to_;
+  neighbours_[index_of(note_to_)].unsent_bytes += send.bytes.size();
   check_mpi(MPI_Isend(send.bytes.data(), static_cast<int>(send.bytes.size()), MPI_BYTE,
                       note_to_.value(), note_tag, notes_, &send.request),
             "sending a note");
+}
+
+/// As many bytes as a ring holds may be on their way to any node.
+bool MpiWire::is_behind(NodeId to) const {
+  const Neighbour& neighbour = neighbours_[index_of(to)];
+  if (neighbour.shared < 0) return neighbour.unsent_bytes >= NoteRingMemory::capacity;
+  return !shared_[static_cast<std::size_t>(neighbour.shared)].waiting.empty();
+}
+
+bool MpiWire::has_unsent_notes() const {
+  return !note_sends_.empty() ||
+         std::ranges::any_of(shared_, [](const Shared& shared) { return !shared.waiting.empty(); });
 }
 
 /// Writes the waiting notes; true: none waits any more.
@@ -315,6 +329,8 @@ void MpiWire::poll_notes(Events& events) {
     check_mpi(MPI_Test(&note_sends_.front().request, &is_done, MPI_STATUS_IGNORE),
               "sending a note");
     if (is_done == 0) break;
+    const NoteSend& sent = note_sends_.front();
+    neighbours_[index_of(sent.to)].unsent_bytes -= sent.bytes.size();
     spare_notes_.push_back(std::move(note_sends_.front()));
     note_sends_.pop_front();
   }
