@@ -15,7 +15,10 @@ namespace {
 
 /// Longest wait that is one record, so that totals are never much behind.
 constexpr std::int64_t wait_recorded_ns_max = 50'000'000;
-constexpr int last_looks_max = 1000;
+/// For what follows from the last messages of a node that has failed: without any news, and at
+/// most.
+constexpr std::int64_t last_pause_ns_max = 300'000'000;
+constexpr std::int64_t last_messages_ns_max = 2'000'000'000;
 
 }  // namespace
 
@@ -185,6 +188,7 @@ void MpiProgress::completed(Flight flight, const MPI_Status& status) {
       sent_.give_back(flight.slot);
       return;
     case Operation::receive_failure:
+      has_heard_failure_ = true;
       engine_.fail_with(status.MPI_SOURCE, failure_.text(), failure_.is_of_elsewhere());
       engine_.take_outbox();  // the others have heard it from that node
       return;
@@ -299,10 +303,20 @@ void MpiProgress::watch_peers() {
 }
 
 /// What a node sent before an exception left it has come before the news of that, and ends what
-/// waits only for it. Messages that follow from these are not waited for: nobody may be there.
+/// waits only for it: perhaps by way of the program's threads, which have to run for that. Nobody
+/// waits for them here where this node has failed by itself.
 void MpiProgress::take_last_messages() {
+  const std::int64_t begin = now_ns();
+  std::int64_t active = begin;
   try {
-    for (int looks = 0; looks < last_looks_max && tiles_.progress(); ++looks) {
+    for (std::int64_t now = begin; now - begin < last_messages_ns_max; now = now_ns()) {
+      if (tiles_.progress()) {
+        active = now;
+      } else if (!has_heard_failure_ || now - active > last_pause_ns_max) {
+        return;
+      } else {
+        ::sched_yield();
+      }
     }
   } catch (const std::exception&) {
     // The node has failed already.

@@ -113,6 +113,7 @@ class MpiProgress {
   std::vector<ProgressMessage> received_;
   SentMessages sent_;
   FailureMessage failure_;  ///< of another node, received into
+  bool has_heard_failure_ = false;
   Arrivals arrivals_;
   DelayedMessages delayed_;
   JobAgreement agreement_;  ///< on node 0

@@ -178,11 +178,12 @@ std::string leaves(Node& node) {
   });
 }
 
-/// An exception leaves the last node when its part is done; the others may be behind it.
+/// An exception leaves the last node when its part is done. The others have called by then, as it
+/// needs theirs, and may have to take what it has sent.
 std::string leaves_behind(Node& node) {
   const Group group = node.group();
-  std::vector<double> x(static_cast<std::size_t>(many), is_last(group) ? 1 : 0);
-  group.broadcast({x.data(), many, Scalar::float64}, group.size() - 1);
+  std::vector<double> x(static_cast<std::size_t>(many), 1);
+  group.all_reduce({x.data(), many, Scalar::float64}, ReduceOperation::sum());
   if (is_last(group)) throw std::runtime_error("left");
   return fmt::format("took {}", std::accumulate(x.begin(), x.end(), 0.0));
 }
