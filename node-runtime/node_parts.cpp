@@ -4,6 +4,7 @@
 #include <array>
 #include <fmt/core.h>
 
+#include "base/kept_memory.hpp"
 #include "base/process_limits.hpp"
 #include "config/effective.hpp"
 #include "config/words.hpp"
@@ -458,6 +459,8 @@ Node::Parts::~Parts() {
   if (group_trace != nullptr) group_trace->close();
   local_messages.reset();
   tiles.reset();  // its devices' threads ring the engine's bell
+  // What other nodes have sent may still arrive in its receives, in any call of MPI's.
+  if (progress != nullptr && engine->failed()) keep_to_the_end(std::move(progress));
 }
 
 void Node::Parts::stop_together() {

@@ -11,6 +11,7 @@
 #include "base/assert.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "base/kept_memory.hpp"
 #include "base/process_memory.hpp"
 #include "node-runtime/transport/communicator.hpp"
 
@@ -119,7 +120,12 @@ void MpiWire::share_memory(MPI_Comm parent, const Options& options) {
 }
 
 MpiWire::~MpiWire() {
-  if (is_abandoned_) return;
+  if (is_abandoned_) {
+    // Receives are still posted, and MPI moves messages in any call of the program's.
+    keep_to_the_end(std::make_shared<std::deque<NoteReceive>>(std::move(note_receives_)));
+    keep_to_the_end(std::make_shared<std::deque<NoteSend>>(std::move(note_sends_)));
+    return;
+  }
   HEDDLE_CHECK(requests_.empty(), "the wire ends with {} pieces on their way", requests_.size());
   for (NoteReceive& receive : note_receives_) {
     if (receive.request == MPI_REQUEST_NULL) continue;
