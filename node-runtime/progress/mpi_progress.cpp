@@ -15,10 +15,11 @@ namespace {
 
 /// Longest wait that is one record, so that totals are never much behind.
 constexpr std::int64_t wait_recorded_ns_max = 50'000'000;
-/// For what follows from the last messages of a node that has failed: without any news, and at
-/// most.
+/// How long a node goes on with messages behind another one's failure: without any news, and at
+/// most; and behind its own failure.
 constexpr std::int64_t last_pause_ns_max = 300'000'000;
 constexpr std::int64_t last_messages_ns_max = 2'000'000'000;
+constexpr std::int64_t own_last_messages_ns_max = 100'000'000;
 
 }  // namespace
 
@@ -306,10 +307,11 @@ void MpiProgress::watch_peers() {
 /// waits only for it: perhaps by way of the program's threads, which have to run for that. Nobody
 /// waits for them here where this node has failed by itself.
 void MpiProgress::take_last_messages() {
+  const std::int64_t most = has_heard_failure_ ? last_messages_ns_max : own_last_messages_ns_max;
   const std::int64_t begin = now_ns();
   std::int64_t active = begin;
   try {
-    for (std::int64_t now = begin; now - begin < last_messages_ns_max; now = now_ns()) {
+    for (std::int64_t now = begin; now - begin < most; now = now_ns()) {
       if (tiles_.progress()) {
         active = now;
       } else if (!has_heard_failure_ || now - active > last_pause_ns_max) {

@@ -22,7 +22,7 @@ struct Answer {
   std::array<char, 191> why{};  ///< if not; ends with a zero
 };
 
-/// The same where `is_needed` says so when it begins.
+/// A chore that does nothing unless `is_needed` says, when it begins, that it is.
 Chore only_if(Chore chore, std::function<bool()> is_needed) {
   return {std::move(chore.what), [begin = std::move(chore.begin), is_needed = std::move(is_needed)](
                                      Courier& courier, std::int64_t ticket) {
@@ -84,7 +84,7 @@ class DirectWay : public std::enable_shared_from_this<DirectWay> {
  private:
   /// With several devices it is tried first whether all can map what they need.
   enum class Part : std::uint8_t { trial, work };
-  /// Of messages between two ranks.
+  /// What a message between two ranks says.
   enum Place : std::uint8_t { offer_place, trial_place, work_place, packed_place };
 
   [[nodiscard]] std::int32_t ranks() const { return static_cast<std::int32_t>(rank_.nodes.size()); }

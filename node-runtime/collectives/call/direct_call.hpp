@@ -26,7 +26,7 @@ namespace heddle::collectives {
 ///
 /// Elements of reductions in rows of one length and stride on all ranks, or triangles alike, are
 /// reduced where they lie; others are packed before, and unpacked behind. Only when all have heard
-/// of each other's memory is it known which: who packs then tells those who do the work.
+/// of each other's memory is it known which: a rank that packs then tells those that do the work.
 ///
 /// No deadlock: all messages of a stage are begun together; who does a share waits for no one but
 /// its device.
@@ -46,8 +46,8 @@ struct DirectMemory {
   std::byte* output = nullptr;
   std::int64_t block_bytes = 0;  ///< the same on all ranks
   std::uint64_t signature = 0;   ///< of a block, likewise
-  /// Of a reduction that may take elements where they lie: both sides that this rank has. If all
-  /// ranks' inputs lie alike, and all outputs, nothing is packed.
+  /// Both sides that this rank has are rows, which a reduction may take where they lie: it does if
+  /// all ranks' inputs lie alike, and all outputs.
   bool has_rows = false;
   ElementRows input_rows{};
   ElementRows output_rows{};

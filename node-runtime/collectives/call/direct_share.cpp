@@ -7,7 +7,8 @@
 namespace heddle::collectives {
 namespace {
 
-/// As many as GPUs move in one go, or their bytes: each share of rows begins with such.
+/// Shares are cut at multiples of so many elements (copies: bytes), so that each begins at a word
+/// of 16 bytes where the whole does.
 constexpr std::int64_t elements_at_once = 16;
 
 }  // namespace
@@ -37,6 +38,17 @@ p2p::Spot DirectShare::spot(const DirectPlace& at, std::span<const RankSpots> sp
   return found;
 }
 
+std::vector<Destination> DirectShare::outputs(const DirectJob& job,
+                                              std::span<const RankSpots> spots,
+                                              std::int64_t begin) const {
+  std::vector<Destination> to;
+  for (const DirectPlace& at : job.to) {
+    const p2p::Spot found = spot(at, spots, begin);
+    to.push_back({found.address, found.device});
+  }
+  return to;
+}
+
 void DirectShare::queue_reductions(Stream& stream, std::span<const DirectJob> jobs,
                                    std::span<const RankSpots> spots,
                                    const ReduceOperation& operation, Scalar scalar) const {
@@ -45,14 +57,9 @@ void DirectShare::queue_reductions(Stream& stream, std::span<const DirectJob> jo
   if (end <= begin) return;
   for (const DirectJob& job : jobs) {
     std::vector<Source> from;
-    std::vector<Destination> to;
     for (const DirectPlace& at : job.from) {
       const p2p::Spot found = spot(at, spots, begin);
       from.push_back({found.address, found.device});
-    }
-    for (const DirectPlace& at : job.to) {
-      const p2p::Spot found = spot(at, spots, begin);
-      to.push_back({found.address, found.device});
     }
     ReductionOptions options;
     if (rows_) {
@@ -60,7 +67,8 @@ void DirectShare::queue_reductions(Stream& stream, std::span<const DirectJob> jo
       options.inputs = {rows_->input, job.from.front().block * block_bytes_ + begin};
       options.outputs = {rows_->output, job.to.front().block * block_bytes_ + begin};
     }
-    queue_reduction(stream, operation, scalar, to, from, (end - begin) / element, options);
+    queue_reduction(stream, operation, scalar, outputs(job, spots, begin), from,
+                    (end - begin) / element, options);
   }
 }
 
@@ -70,11 +78,7 @@ void DirectShare::queue_copies(Stream& stream, std::span<const DirectJob> jobs,
   if (end <= begin) return;
   for (const DirectJob& job : jobs) {
     const p2p::Spot from = spot(job.from.front(), spots, begin);
-    std::vector<Destination> to;
-    for (const DirectPlace& at : job.to) {
-      const p2p::Spot found = spot(at, spots, begin);
-      to.push_back({found.address, found.device});
-    }
+    const std::vector<Destination> to = outputs(job, spots, begin);
     const Source source{from.address, from.device};
     if (to.size() == 1) {
       stream.copy(to.front(), source, static_cast<std::size_t>(end - begin));

@@ -18,7 +18,7 @@ struct RankSpots {
   p2p::Spot input{};
   p2p::Spot output{};
 };
-/// Of all ranks: `remote` has each one's input and output, of those that it has.
+/// The spots of all ranks: `remote` has those that there are, each rank's input before its output.
 [[nodiscard]] std::vector<RankSpots> spots_of(std::span<const DirectOffer> offers,
                                               std::span<const p2p::Spot> remote);
 
@@ -45,6 +45,9 @@ class DirectShare {
   [[nodiscard]] Range range(std::int64_t unit) const;
   [[nodiscard]] p2p::Spot spot(const DirectPlace& at, std::span<const RankSpots> spots,
                                std::int64_t begin) const;
+  [[nodiscard]] std::vector<Destination> outputs(const DirectJob& job,
+                                                 std::span<const RankSpots> spots,
+                                                 std::int64_t begin) const;
 
   std::int64_t block_bytes_;
   std::int64_t share_;

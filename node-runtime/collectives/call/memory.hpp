@@ -86,8 +86,8 @@ class CallMemory {
   [[nodiscard]] std::byte* base() const { return base_; }
   /// Blocks count through all pieces.
   [[nodiscard]] Block block(std::int32_t number) const;
-  /// Where all elements are rows at home, or follow each other there: what kernels that reduce
-  /// take without packing. Elements of so many bytes.
+  /// All elements, of `element_bytes` each, if they are rows at home or follow each other there:
+  /// kernels that reduce take these without packing.
   [[nodiscard]] std::optional<ElementRows> rows(std::int64_t element_bytes) const;
   [[nodiscard]] bool is_packed() const { return packed_ != nullptr; }
 

@@ -60,7 +60,7 @@ struct Arrangement {
     const std::int64_t packed = first + byte;
     return rows.before(rows.row_of(packed) + 1) - packed;
   }
-  /// Whether units of so many bytes, from the first one that is taken on, lie in one row each.
+  /// No unit of `unit_bytes` lies in two rows, if units are counted from the first byte taken.
   [[nodiscard]] bool has_whole(std::int64_t unit_bytes) const {
     return rows.bytes == 0 ||
            (rows.bytes % unit_bytes == 0 && rows.step % unit_bytes == 0 && first % unit_bytes == 0);

@@ -287,7 +287,7 @@ auto cut_run(const Work& work, const Launch& launch) {
 template <class U>
 inline constexpr std::uint32_t inputs_at_once = sizeof(U) <= sizeof(Word16) ? inputs_max : 0;
 
-/// Likewise where there are rows. No unit lies in two of them.
+/// Chooses words and cuts the range where there are rows: no unit lies in two of them.
 template <class T, class Launch>
 auto cut_rows(const Work& work, const Launch& launch) {
   if constexpr (has_wide<T>) {

@@ -97,7 +97,7 @@ class Memory {
       for (std::size_t i = 0; i < count_; ++i) what_.draw(random, at(k) + place(k, i));
     }
   }
-  /// Of element i of input or output k, from at(k).
+  /// Bytes from at(k) to element i of that input or output.
   [[nodiscard]] std::size_t place(std::size_t k, std::size_t i) const {
     return test::walked_place(k < inputs_ ? in_ : out_, i * what_.bytes);
   }
