@@ -20,6 +20,8 @@ constexpr std::int64_t wait_recorded_ns_max = 50'000'000;
 constexpr std::int64_t last_pause_ns_max = 300'000'000;
 constexpr std::int64_t last_messages_ns_max = 2'000'000'000;
 constexpr std::int64_t own_last_messages_ns_max = 100'000'000;
+/// How long a failing node waits for others to make room for what it has said before.
+constexpr std::int64_t hand_out_ns_max = 1'000'000'000;
 
 }  // namespace
 
@@ -29,7 +31,6 @@ MpiProgress::MpiProgress(Engine& engine, Communicator& communicator, TileTranspo
       communicator_(communicator),
       tiles_(tiles),
       trace_(trace),
-      received_(header_receives),
       delayed_(engine.options().faults, communicator.rank()),
       agreement_(communicator.size()),
       peers_({communicator.rank(), communicator.hosts(), communicator.local_processes(),
@@ -42,12 +43,10 @@ MpiProgress::~MpiProgress() = default;
 
 void MpiProgress::run() {
   ::prctl(PR_SET_TIMERSLACK, 1000UL);  // pauses of some microseconds are meant as such
-  for (std::uint32_t slot = 0; slot < header_receives; ++slot) post_header_receive(slot);
-  MPI_Request request = MPI_REQUEST_NULL;
-  check_mpi(MPI_Irecv(failure_.data(), static_cast<int>(FailureMessage::bytes), MPI_CHAR,
-                      MPI_ANY_SOURCE, FailureMessage::tag, communicator_.headers(), &request),
-            "receiving");
-  flights_.add(request, {Operation::receive_failure, 0});
+  check_mpi(
+      MPI_Irecv(failure_.data(), static_cast<int>(FailureMessage::bytes), MPI_CHAR, MPI_ANY_SOURCE,
+                FailureMessage::tag, communicator_.headers(), &failure_receive_),
+      "receiving");
 
   for (;;) {
     const Doorbell::Ticket ticket = engine_.bells.message.ticket();
@@ -55,7 +54,7 @@ void MpiProgress::run() {
     const std::int64_t begin = now_ns();
     bool progressed = post_outbox();
     progressed |= post_delayed();
-    progressed |= poll();
+    progressed |= hear_failure();
     if (engine_.failed()) break;
     progressed |= move_tiles();
     if (progressed) {
@@ -78,14 +77,14 @@ bool MpiProgress::post_outbox() {
   Outbox outbox = engine_.take_outbox();
   if (outbox.empty()) return false;
   if (!outbox.failure.empty()) {
-    heddle::send_to_all(communicator_, {outbox.failure, outbox.failure_elsewhere});
+    tell_failure(outbox);
     return true;
   }
   for (const JobBegin& begin : outbox.begun) {
     if (rank() == 0) {
       agreement_.begun(begin, 0);
     } else {
-      send_header(ProgressMessage::of(begin), 0);
+      tiles_.tell(NodeId{0}, ProgressMessage::of(begin));
     }
   }
   for (const JobVerdict& verdict : outbox.cancelled) {
@@ -102,7 +101,7 @@ bool MpiProgress::post_outbox() {
     if (rank() == 0) {
       drained(verdict, 0);
     } else {
-      send_header(ProgressMessage::of(Type::drained, verdict), 0, verdict.error);
+      tiles_.tell(NodeId{0}, ProgressMessage::of(Type::drained, verdict), verdict.error);
     }
   }
   return true;
@@ -121,96 +120,61 @@ void MpiProgress::post_all(const std::vector<Action>& actions) {
 }
 
 void MpiProgress::post(const protocol::AskAction& ask) {
-  send_header(ProgressMessage::of(ask), ask.from.value());
-}
-
-void MpiProgress::post(const protocol::GrantAction& grant) {
-  send_header(ProgressMessage::of(grant, tiles_.expect(grant)), grant.from.value());
+  tiles_.tell(ask.from, ProgressMessage::of(ask));
 }
 
 void MpiProgress::post(const protocol::OfferAction& offer) {
-  send_header(ProgressMessage::of(offer), offer.to.value());
-}
-
-std::uint32_t MpiProgress::SentMessages::take_slot() {
-  if (free_.empty()) {
-    messages_.emplace_back();
-    return static_cast<std::uint32_t>(messages_.size()) - 1;
-  }
-  const std::uint32_t slot = free_.back();
-  free_.pop_back();
-  return slot;
-}
-
-void MpiProgress::send_header(const Header& header, int to, std::string_view text) {
-  const std::uint32_t slot = sent_.take_slot();
-  ProgressMessage& message = sent_.at(slot);
-  message.header = header;
-  const std::size_t bytes = message.set_text(text);
-  MPI_Request request = MPI_REQUEST_NULL;
-  check_mpi(MPI_Isend(&message, static_cast<int>(bytes), MPI_BYTE, to, header_tag,
-                      communicator_.headers(), &request),
-            "sending a header");
-  flights_.add(request, {Operation::send_header, slot});
+  tiles_.tell(offer.to, ProgressMessage::of(offer));
 }
 
 void MpiProgress::send_to_all(const Header& header, std::string_view text) {
   for (int r = 0; r < communicator_.size(); ++r) {
-    if (r != rank()) send_header(header, r, text);
+    if (r != rank()) tiles_.tell(NodeId{r}, header, text);
   }
 }
 
 // ---- incoming --------------------------------------------------------------------------------
 
-void MpiProgress::post_header_receive(std::uint32_t slot) {
-  MPI_Request request = MPI_REQUEST_NULL;
-  check_mpi(MPI_Irecv(&received_[slot], sizeof(ProgressMessage), MPI_BYTE, MPI_ANY_SOURCE,
-                      header_tag, communicator_.headers(), &request),
-            "receiving a header");
-  flights_.add(request, {Operation::receive_header, slot});
+bool MpiProgress::hear_failure() {
+  if (has_heard_failure()) return false;
+  int is_there = 0;
+  MPI_Status status;
+  check_mpi(MPI_Test(&failure_receive_, &is_there, &status), "waiting for messages");
+  if (is_there == 0) return false;
+  take_what_has_come();
+  engine_.fail_with(status.MPI_SOURCE, failure_.text(), failure_.is_of_elsewhere());
+  engine_.take_outbox();  // the others have heard it from that node
+  return true;
 }
 
-bool MpiProgress::poll() {
-  const bool any =
-      flights_.poll([this](Flight flight, const MPI_Status& status) { completed(flight, status); });
-  if (any) hand_over();
-  return any;
-}
-
-void MpiProgress::completed(Flight flight, const MPI_Status& status) {
-  switch (flight.operation) {
-    case Operation::receive_header: {
-      peers_.heard(status.MPI_SOURCE, now_ns());
-      message_arrived(received_[flight.slot], status.MPI_SOURCE);
-      post_header_receive(flight.slot);
-      return;
-    }
-    case Operation::send_header:
-      sent_.give_back(flight.slot);
-      return;
-    case Operation::receive_failure:
-      has_heard_failure_ = true;
-      engine_.fail_with(status.MPI_SOURCE, failure_.text(), failure_.is_of_elsewhere());
-      engine_.take_outbox();  // the others have heard it from that node
-      return;
-  }
-}
-
-/// Tells the engine, under one lock, which tiles have arrived and which were sent.
 bool MpiProgress::move_tiles() {
   bool progressed = false;
   try {
     progressed = tiles_.progress();
   } catch (const Error&) {
     // Perhaps another node has said why it ends, or the system knows that it has ended.
-    poll();
+    hear_failure();
     if (engine_.failed()) return true;
     peers_.look_soon();
     watch_peers();
     throw;
   }
+  return hand_over_news() || progressed;
+}
+
+/// Tells the engine what others have said and, under one lock, which tiles have arrived and which
+/// were sent. False: there was nothing.
+bool MpiProgress::hand_over_news() {
+  const bool has_words = tiles_.has_words();
+  if (has_words) {
+    for (const auto& [from, message] : tiles_.take_words()) {
+      peers_.heard(from.value(), now_ns());
+      message_arrived(message, from.value());
+    }
+    hand_over();
+  }
   const TileTransport::Ended ended = tiles_.take_ended();
-  if (ended.empty()) return progressed;
+  if (ended.empty()) return has_words;
   engine_.deliver([&](protocol::Protocol& protocol, protocol::Actions& actions) {
     for (const auto& [landing, empty] : ended.landings) {
       protocol.data_arrived(*landing, empty, actions);
@@ -300,21 +264,30 @@ void MpiProgress::record_wait(std::int64_t end_ns) {
 }
 
 void MpiProgress::watch_peers() {
-  if (peers_.look(now_ns())) send_header(Header{}, peers_.successor());
+  if (peers_.look(now_ns())) tiles_.tell_sign_of_life(NodeId{peers_.successor()});
 }
 
-/// What a node sent before an exception left it has come before the news of that, and ends what
-/// waits only for it: perhaps by way of the program's threads, which have to run for that. Nobody
+/// No failure overtakes what its node had said before.
+void MpiProgress::take_what_has_come() {
+  const std::int64_t end = now_ns() + own_last_messages_ns_max;
+  try {
+    while (tiles_.progress() && now_ns() < end) static_cast<void>(hand_over_news());
+  } catch (const std::exception&) {
+    // The node fails anyway.
+  }
+}
+
+/// What a node sent before an exception left it ends what waits only for it: perhaps by way of the program's threads, which have to run for that. Nobody
 /// waits for them here where this node has failed by itself.
 void MpiProgress::take_last_messages() {
-  const std::int64_t most = has_heard_failure_ ? last_messages_ns_max : own_last_messages_ns_max;
+  const std::int64_t most = has_heard_failure() ? last_messages_ns_max : own_last_messages_ns_max;
   const std::int64_t begin = now_ns();
   std::int64_t active = begin;
   try {
     for (std::int64_t now = begin; now - begin < most; now = now_ns()) {
       if (tiles_.progress()) {
         active = now;
-      } else if (!has_heard_failure_ || now - active > last_pause_ns_max) {
+      } else if (!has_heard_failure() || now - active > last_pause_ns_max) {
         return;
       } else {
         ::sched_yield();
@@ -325,10 +298,18 @@ void MpiProgress::take_last_messages() {
   }
 }
 
+void MpiProgress::tell_failure(const Outbox& outbox) {
+  try {
+    tiles_.hand_out(now_ns() + hand_out_ns_max);
+  } catch (const std::exception&) {
+    // The node has failed already; the others are to know.
+  }
+  heddle::send_to_all(communicator_, {outbox.failure, outbox.failure_elsewhere});
+}
+
 void MpiProgress::run_down() {
   const Outbox outbox = engine_.take_outbox();
-  if (!outbox.failure.empty())
-    heddle::send_to_all(communicator_, {outbox.failure, outbox.failure_elsewhere});
+  if (!outbox.failure.empty()) tell_failure(outbox);
   take_last_messages();
   // Nobody progresses messages any more: threads of the program that wait for theirs are told.
   tiles_.abandon(*engine_.failure());
@@ -345,13 +326,11 @@ void MpiProgress::close() {
   }
 }
 
-/// Cancels the receives that are still posted. After a failure no node is there to complete them.
+/// Cancels the receive that is still posted. After a failure no node is there to complete it.
 void MpiProgress::shut_down() {
   if (engine_.failed()) return run_down();
-  flights_.end([](const Flight& flight) {
-    return flight.operation == Operation::receive_header ||
-           flight.operation == Operation::receive_failure;
-  });
+  MPI_Cancel(&failure_receive_);
+  check_mpi(MPI_Wait(&failure_receive_, MPI_STATUS_IGNORE), "ending");
 }
 
 }  // namespace heddle

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <mpi.h>
 #include <string>
 #include <string_view>
@@ -11,7 +10,6 @@
 #include "node-runtime/progress/delayed_messages.hpp"
 #include "node-runtime/progress/failure_message.hpp"
 #include "node-runtime/progress/job_agreement.hpp"
-#include "node-runtime/progress/mpi_flights.hpp"
 #include "node-runtime/progress/peer_watch.hpp"
 #include "node-runtime/progress/progress_message.hpp"
 #include "node-runtime/progress/tile_transport.hpp"
@@ -23,13 +21,23 @@ namespace heddle {
 /// The MPI progress thread's work: everything between nodes, in flight at the same time.
 ///
 /// A version travels on demand of its receiver: when the protocol has a block for it (GrantAction),
-/// a small header tells the version's home which tag to send to; the home sends as soon as the
-/// version is written (TileTransport). Where the protocol has none (AskAction), the home says when
-/// the version is written (OfferAction).
+/// the version's home is told which room it has there, and sends as soon as the version is written
+/// (TileTransport). Where the protocol has none (AskAction), the home says when the version is
+/// written (OfferAction).
 ///
-/// Bounds: headers in flight by the items in the windows of the peers. `header_receives` are posted
-/// at a time, more wait in MPI's queue of unexpected messages (64 bytes each, 512 with the text of
-/// a failed job).
+/// All of this travels as notes of the transport's wire, in one channel with what the transport
+/// itself has to say, as do agreements on jobs and heartbeats. MPI itself only carries what a
+/// failing node tells the others: their transports may have ended.
+///
+/// Bounds, also of what waits for a node that is stopped while this one goes on: a grant for each
+/// block of this node's pools, an ask for each item of its window, an offer for each ask, the few
+/// messages of each job that has not ended, which no job does before all nodes have drained it; 64
+/// bytes each, 512 with the text of a failed job. Heartbeats have no such bound, so none follows
+/// what the other node has not had room to take (TileTransport::tell_sign_of_life); nor do small
+/// tiles, which are then announced and stay where they are (p2p::Sender).
+///
+/// A node that fails hands out what it has said before it tells the others, and they take what has
+/// come before they fail, so that no failure overtakes what was done before.
 ///
 /// No deadlock: a tile is sent only once it was granted, so sends complete; which grant comes first
 /// is decided by the pools (protocol::BlockPool), not here.
@@ -51,22 +59,6 @@ class MpiProgress {
  private:
   using Type = ProgressMessage::Type;
   using Header = ProgressMessage::Header;
-  enum class Operation : std::uint8_t { receive_header, send_header, receive_failure };
-  struct Flight {
-    Operation operation = Operation::receive_header;
-    std::uint32_t slot = 0;  ///< of a message
-  };
-  /// Messages that are being sent; they stay where they are until MPI has read them.
-  class SentMessages {
-   public:
-    [[nodiscard]] std::uint32_t take_slot();
-    void give_back(std::uint32_t slot) { free_.push_back(slot); }
-    [[nodiscard]] ProgressMessage& at(std::uint32_t slot) { return messages_[slot]; }
-
-   private:
-    std::deque<ProgressMessage> messages_;
-    std::vector<std::uint32_t> free_;
-  };
   /// What others have sent, handed to the engine in one go.
   struct Arrivals {
     std::vector<std::pair<Header, NodeId>> versions;  ///< asks, grants and offers
@@ -81,39 +73,34 @@ class MpiProgress {
   bool post_delayed();
   void post(const protocol::SendAction& send) { tiles_.send(send); }
   void post(const protocol::AskAction& ask);
-  void post(const protocol::GrantAction& grant);
+  void post(const protocol::GrantAction& grant) { tiles_.expect(grant); }
   void post(const protocol::OfferAction& offer);
   template <class Action>
   void post_all(const std::vector<Action>& actions);
-  void send_header(const Header& header, int to, std::string_view text = {});
   void send_to_all(const Header& header, std::string_view text = {});
-  void post_header_receive(std::uint32_t slot);
-  bool poll();
+  bool hear_failure();
   bool move_tiles();
-  void completed(Flight flight, const MPI_Status& status);
   void message_arrived(const ProgressMessage& message, int from);
   void hand_over();
+  bool hand_over_news();
   void drained(const JobVerdict& verdict, int from);
   void wait(Doorbell::Ticket ticket);
   void record_wait(std::int64_t end_ns);
   void watch_peers();
   void close();
+  void take_what_has_come();
   void take_last_messages();
+  void tell_failure(const Outbox& outbox);
   void shut_down();
+  [[nodiscard]] bool has_heard_failure() const { return failure_receive_ == MPI_REQUEST_NULL; }
   [[nodiscard]] int rank() const { return communicator_.rank(); }
-
-  static constexpr std::uint32_t header_receives = 64;
-  static constexpr int header_tag = 1;
 
   Engine& engine_;
   Communicator& communicator_;
   TileTransport& tiles_;
   trace::ThreadTrace& trace_;
-  MpiFlights<Flight> flights_;
-  std::vector<ProgressMessage> received_;
-  SentMessages sent_;
   FailureMessage failure_;  ///< of another node, received into
-  bool has_heard_failure_ = false;
+  MPI_Request failure_receive_ = MPI_REQUEST_NULL;
   Arrivals arrivals_;
   DelayedMessages delayed_;
   JobAgreement agreement_;  ///< on node 0

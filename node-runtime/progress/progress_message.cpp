@@ -1,6 +1,7 @@
 #include "node-runtime/progress/progress_message.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 
 #include "base/assert.hpp"
@@ -29,6 +30,16 @@ std::size_t ProgressMessage::set_text(std::string_view what) {
   header.text_bytes = static_cast<std::uint32_t>(bytes);
   std::copy_n(what.data(), bytes, text.data());
   return sizeof(Header) + bytes;
+}
+
+ProgressMessage ProgressMessage::of(std::span<const std::byte> bytes) {
+  HEDDLE_CHECK(bytes.size() >= sizeof(Header) && bytes.size() <= sizeof(ProgressMessage),
+               "a message of {} bytes", bytes.size());
+  ProgressMessage message;
+  std::memcpy(&message, bytes.data(), bytes.size());
+  HEDDLE_CHECK(message.header.text_bytes == bytes.size() - sizeof(Header),
+               "{} bytes of text in a message of {}", message.header.text_bytes, bytes.size());
+  return message;
 }
 
 Header ProgressMessage::of(const protocol::AskAction& ask) {

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "node-runtime/protocol/protocol.hpp"
@@ -36,6 +38,8 @@ struct ProgressMessage {
   /// Sets the text, cut off where it does not fit; bytes of the whole message.
   [[nodiscard]] std::size_t set_text(std::string_view what);
 
+  /// A message as it has travelled.
+  [[nodiscard]] static ProgressMessage of(std::span<const std::byte> bytes);
   [[nodiscard]] static Header of(const protocol::AskAction& ask);
   /// `tag`: of the data that the other node is to send.
   [[nodiscard]] static Header of(const protocol::GrantAction& grant, std::uint32_t tag);

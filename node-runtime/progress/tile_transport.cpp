@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <fmt/core.h>
+#include <sched.h>
 #include <utility>
 
 #include "base/assert.hpp"
@@ -47,6 +48,9 @@ TileTransport::TileTransport(const Communicator& communicator, std::span<Device*
             result.unexpected = [this](const p2p::Envelope& envelope) {
               if (envelope.channel != channel) return;  // the program's
               waiting_.push_back({false, static_cast<std::uint32_t>(envelope.tag)});
+            };
+            result.word = [this](NodeId from, std::span<const std::byte> bytes) {
+              words_.push_back({from, ProgressMessage::of(bytes)});
             };
             if (options.traces) {
               result.fragment = [this](const p2p::FragmentReport& one) { record_fragment(one); };
@@ -117,7 +121,7 @@ TileMessage TileTransport::message_of(const Action& action, const Hold& held) {
 
 // ---- messages --------------------------------------------------------------------------------
 
-std::uint32_t TileTransport::expect(const protocol::GrantAction& grant) {
+std::uint32_t TileTransport::take_landing(const protocol::GrantAction& grant) {
   std::uint32_t tag = 0;
   if (free_landings_.empty()) {
     tag = static_cast<std::uint32_t>(landings_.size());
@@ -128,26 +132,55 @@ std::uint32_t TileTransport::expect(const protocol::GrantAction& grant) {
   }
   landings_[tag] = {grant, 0, {}, now_ns(), 0};
   ++receives_under_way_;
-  if (grant.place == host_place) HEDDLE_CHECK(receive(tag));
   return tag;
 }
 
-/// False: its memory is not to be had yet.
+void TileTransport::expect(const protocol::GrantAction& grant) {
+  const std::uint32_t tag = take_landing(grant);
+  const ProgressMessage::Header word = ProgressMessage::of(grant, tag);
+  const p2p::Envelope envelope{grant.from, static_cast<std::int32_t>(tag), channel};
+  if (grant.place != host_place) {
+    return endpoint_.expect_without_room(envelope, p2p::bytes_of(word));
+  }
+  const TileMessage room = message_of(grant, {});
+  landings_[tag].elements = room.elements;
+  is_under_way(tag, endpoint_.expect({room.data, room.count, room.type}, envelope,
+                                     p2p::bytes_of(word), on_received(tag)));
+}
+
+void TileTransport::tell(NodeId to, const ProgressMessage::Header& header, std::string_view text) {
+  ProgressMessage message;
+  message.header = header;
+  const std::size_t bytes = message.set_text(text);
+  endpoint_.tell(to, p2p::bytes_of(message).first(bytes));
+}
+
+void TileTransport::tell_sign_of_life(NodeId to) {
+  if (!wire_.is_behind(to)) tell(to, {});
+}
+
+/// Receives what was announced. False: its memory is not to be had yet.
 bool TileTransport::receive(std::uint32_t tag) {
   Landing& landing = landings_[tag];
   const protocol::GrantAction& grant = landing.grant;
   if (!hold(grant.tile, grant.place, grant.block, AccessMode::write, landing.hold)) return false;
-  const TileMessage message = message_of(grant, landing.hold);
-  landing.elements = message.elements;
-  const p2p::Request request =
-      endpoint_.receive({message.data, message.count, message.type},
-                        {grant.from, static_cast<std::int32_t>(tag), channel},
-                        [this, tag](const p2p::Status& status, const Error* failure) {
-                          failure == nullptr ? received(tag, status) : failed(*failure);
-                        });
-  landing.request = request.id();
-  if (trace_->enabled()) carried_[landing.request] = {false, tag};
+  const TileMessage room = message_of(grant, landing.hold);
+  landing.elements = room.elements;
+  is_under_way(tag, endpoint_.receive({room.data, room.count, room.type},
+                                      {grant.from, static_cast<std::int32_t>(tag), channel},
+                                      on_received(tag)));
   return true;
+}
+
+p2p::OnEnd TileTransport::on_received(std::uint32_t tag) {
+  return [this, tag](const p2p::Status& status, const Error* failure) {
+    failure == nullptr ? received(tag, status) : failed(*failure);
+  };
+}
+
+void TileTransport::is_under_way(std::uint32_t tag, const p2p::Request& request) {
+  landings_[tag].request = request.id();
+  if (trace_->enabled()) carried_[request.id()] = {false, tag};
 }
 
 void TileTransport::received(std::uint32_t tag, const p2p::Status& status) {
@@ -195,14 +228,15 @@ bool TileTransport::post(std::uint32_t slot) {
     message = message_of(send, sending.hold);
   }
   sending.bytes = message.bytes();
-  const p2p::Request request = endpoint_.send(
+  engine_->counters().message(message.bytes());
+  const p2p::Request request = endpoint_.send_expected(
       {message.data, message.count, message.type}, send.to, static_cast<std::int32_t>(send.tag),
       channel, [this, slot](const p2p::Status& status, const Error* failure) {
         failure == nullptr ? sent(slot, status) : failed(*failure);
       });
+  if (request.done()) return true;  // the slot is free again
   sending.request = request.id();
   if (trace_->enabled()) carried_[sending.request] = {true, slot};
-  engine_->counters().message(message.bytes());
   return true;
 }
 
@@ -227,6 +261,12 @@ bool TileTransport::progress() {
   user_messages_->stream_watch().look();
   user_messages_->free_left_scratch();
   return progressed;
+}
+
+void TileTransport::hand_out(std::int64_t until_ns) {
+  do {
+    if (!endpoint_.progress()) ::sched_yield();
+  } while (wire_.has_unsent_notes() && now_ns() < until_ns);
 }
 
 /// Messages whose memory may be there now.

@@ -9,12 +9,14 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "base/error.hpp"
 #include "node-runtime/memory/device_cache.hpp"
+#include "node-runtime/progress/progress_message.hpp"
 #include "node-runtime/progress/tile_messages.hpp"
 #include "node-runtime/threads/engine.hpp"
 #include "node-runtime/transport/communicator.hpp"
@@ -27,10 +29,11 @@ namespace heddle {
 /// Versions of tiles on their way between nodes: what the protocol's grants and sends bring from
 /// any place of one node to any place of another, by an endpoint over MPI.
 ///
-/// A grant becomes a receive under a tag of its own, which its header tells the sender (010). Into
-/// host memory it is posted at once. A device's block is not held while its version is not yet
-/// written: the receive is posted when the message has been announced, into the device's memory
-/// or, where that has no room, into the block's host backing (DeviceCache::acquire_for_message).
+/// A grant becomes a receive under a tag of its own (010), and travels as the word of that
+/// expectation: the sender learns with it which room its message has (Endpoint::expect), and sends
+/// it there as soon as its task has ended. A device's block is not held while its version is not
+/// yet written: its message is announced, and then received into the device's memory or, where that
+/// has no room, into the block's host backing (DeviceCache::acquire_for_message).
 ///
 /// A message brings the part of a version that its job needs elsewhere (JobSpec::part), to its
 /// place in the tile. Both ends ask the job, so the message says nothing about it.
@@ -60,6 +63,12 @@ class TileTransport {
     [[nodiscard]] bool empty() const { return landings.empty() && sends.empty(); }
   };
 
+  /// What another node has told.
+  struct Word {
+    NodeId from;
+    ProgressMessage message;
+  };
+
   /// Collective. Takes some memory of each device (EndpointSizes), so it comes before whoever takes
   /// all that is left. Throws Error(communication) when a node of this host does not come.
   TileTransport(const Communicator& communicator, std::span<Device* const> devices,
@@ -71,12 +80,22 @@ class TileTransport {
 
   /// Before anything travels.
   void serve(Engine& engine, trace::ThreadTrace& trace);
-  /// Gets ready to receive; the tag to be sent to.
-  [[nodiscard]] std::uint32_t expect(const protocol::GrantAction& grant);
+  /// Gets ready to receive, and tells the sender.
+  void expect(const protocol::GrantAction& grant);
+  /// Tells another node, in order with expect().
+  void tell(NodeId to, const ProgressMessage::Header& header, std::string_view text = {});
+  /// Tells another node that this one goes on, unless it reads late: it will see what waits.
+  void tell_sign_of_life(NodeId to);
   void send(const protocol::SendAction& send);
   /// Does what can be done now; false: nothing was. Throws what made a message fail.
   bool progress();
+  /// Hands out all that this node has to say to others, until `until_ns` at most; a node that is
+  /// stopped takes nothing.
+  void hand_out(std::int64_t until_ns);
   [[nodiscard]] Ended take_ended() { return std::exchange(ended_, {}); }
+  [[nodiscard]] bool has_words() const { return !words_.empty(); }
+  /// What other nodes have told, grants among it.
+  [[nodiscard]] std::vector<Word> take_words() { return std::exchange(words_, {}); }
   /// Transfers are in progress: poll without sleeping.
   [[nodiscard]] bool is_moving() const {
     return sends_under_way_ > 0 || !waiting_.empty() || user_messages_->are_moving();
@@ -127,6 +146,9 @@ class TileTransport {
   static void let_go(const Hold& held);
   template <class Action>
   [[nodiscard]] TileMessage message_of(const Action& action, const Hold& held);
+  [[nodiscard]] std::uint32_t take_landing(const protocol::GrantAction& grant);
+  [[nodiscard]] p2p::OnEnd on_received(std::uint32_t tag);
+  void is_under_way(std::uint32_t tag, const p2p::Request& request);
   [[nodiscard]] bool receive(std::uint32_t tag);
   [[nodiscard]] bool post(std::uint32_t slot);
   [[nodiscard]] bool serve_waiting();
@@ -160,6 +182,7 @@ class TileTransport {
   std::unordered_map<std::int64_t, Carried> carried_;  ///< by request, while somebody asks
   std::optional<Error> failure_;
   Ended ended_;
+  std::vector<Word> words_;
 };
 
 }  // namespace heddle

@@ -288,6 +288,20 @@ void try_own_memory(Node& node, Defects& defects, std::int64_t rows, std::int64_
   run(s, 8, false);
 }
 
+/// Too large for a note: where messages pass the wire, pieces are posted for them, also for those
+/// that come empty.
+void try_large_tiles(Node& node, Defects& defects) {
+  Parts parts;
+  for (int i = 0; i < 5; ++i) {
+    parts.insert(parts.end(), {{}, {Shape::upper}, {Shape::lower}, {Shape::full, 1, 50}});
+  }
+  const Setting s = setting(node, defects, 60, 60, std::move(parts));
+  run(s, 1, false);
+  run(s, 2, true);
+  for (std::int64_t salt = 3; salt < 7; ++salt) cancel(s, salt);
+  run(s, 7, false);
+}
+
 /// Tiles in memory whose columns are further apart than they are long, here and there.
 void try_callers_memory(Node& node, Defects& defects, std::int64_t rows, std::int64_t columns) {
   constexpr double guard = -7;
@@ -374,9 +388,10 @@ void run_all(bool devices, Defects& defects) {
     if (seed == 2) faults.extra_blocks_max = 0;
     const std::string yaml = fmt::format(
         "layout: {{grid: [{}, 1]}}\n"
-        "runtime: {{watchdog_seconds: 20, wait: {}, cpu_workers: 2, devices: {{backend: {}}}}}\n",
+        "runtime: {{watchdog_seconds: 20, wait: {}, cpu_workers: 2, devices: {{backend: {}}}, "
+        "messages: {{path: {}}}}}\n",
         size, seed == 1 ? "park" : "adaptive",
-        devices ? "emulated, per_node: 2, memory: 64MiB" : "none");
+        devices ? "emulated, per_node: 2, memory: 64MiB" : "none", seed == 2 ? "message" : "auto");
     Node node(Config::from_text(yaml, "parts"), MPI_COMM_WORLD, &faults);
     try_reductions(node, defects);
     try_sizes(node, defects);
@@ -385,6 +400,7 @@ void run_all(bool devices, Defects& defects) {
     try_own_memory(node, defects, 5, 9);
     try_own_memory(node, defects, 6, 1);
     try_own_memory(node, defects, 1, 5);
+    try_large_tiles(node, defects);
     try_callers_memory(node, defects, 7, 5);
     try_callers_memory(node, defects, 4, 6);
     try_callers_memory(node, defects, 1, 1);

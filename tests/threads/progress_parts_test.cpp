@@ -2,6 +2,7 @@
 #include <chrono>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -126,7 +127,8 @@ TEST(ProgressMessage, carries_a_verdict_and_what_fits_of_its_text) {
     message.header = ProgressMessage::of(ProgressMessage::Type::drained, sent);
     const std::size_t bytes = message.set_text(sent.error);
     EXPECT_EQ(bytes, 64 + std::min<std::size_t>(length, 448));
-    const JobVerdict received = message.verdict();
+    const auto travelled = std::as_bytes(std::span(&message, 1)).first(bytes);
+    const JobVerdict received = ProgressMessage::of(travelled).verdict();
     EXPECT_EQ(received.job, sent.job);
     EXPECT_EQ(received.status, sent.status);
     EXPECT_EQ(received.info, sent.info);

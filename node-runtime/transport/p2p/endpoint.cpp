@@ -190,10 +190,57 @@ Request Endpoint::begin(std::shared_ptr<Work> work, OnEnd on_end) {
   return request;
 }
 
+void Endpoint::check_running() const {
+  if (mailbox_.failure().has_value()) throw Error(*mailbox_.failure());
+}
+
+Request Endpoint::expect(const Incoming& room, const Envelope& envelope,
+                         std::span<const std::byte> word, OnEnd on_end) {
+  check_peer(envelope.source, "expecting a message from");
+  check_running();
+  auto receive = new_receive(sides_.of(room), {}, true);
+  if (on_end) receive->call_at_end(std::move(on_end));
+  Request request(*this, receive->id, false, receive);
+  receiver_.expect(std::move(receive), envelope, word);
+  return request;
+}
+
+void Endpoint::expect_without_room(const Envelope& envelope, std::span<const std::byte> word) {
+  check_peer(envelope.source, "expecting a message from");
+  check_running();
+  receiver_.expect_without_room(envelope, word);
+}
+
+Request Endpoint::send_expected(const Outgoing& message, NodeId to, std::int32_t tag,
+                                ChannelId channel, OnEnd on_end) {
+  check_send(to, tag);
+  check_running();
+  if (!neighbours_.is_lost(to) && !sender_.expects(to, tag, channel)) {
+    throw Error(ErrorCode::usage,
+                fmt::format("sending with tag {} to node {}: it has not said that it expects such "
+                            "a message",
+                            tag, to.value()));
+  }
+  auto send = new_send(sides_.of(message), to, tag, channel, true);
+  if (on_end) send->call_at_end(std::move(on_end));
+  Request request(*this, send->id, true, send);
+  sender_.start_expected(std::move(send));
+  return request;
+}
+
+void Endpoint::tell(NodeId to, std::span<const std::byte> word) {
+  check_peer(to, "telling");
+  check_running();
+  if (neighbours_.is_lost(to)) return;
+  NoteHeader header;
+  header.kind = NoteHeader::Kind::word;
+  notes_.send(to, header, word);
+}
+
 Request Endpoint::send_at_once(const Outgoing& message, NodeId to, std::int32_t tag,
                                ChannelId channel) {
   check_send(to, tag);
-  if (mailbox_.failure().has_value()) throw Error(*mailbox_.failure());
+  check_running();
   take_mail();  // what came before goes before
   const auto& shape = sides_.recent(message);
   Side side = sides_.to_side(*shape, message);
@@ -209,7 +256,7 @@ Request Endpoint::send_at_once(const Outgoing& message, NodeId to, std::int32_t 
 
 Request Endpoint::receive_at_once(const Incoming& room, const Pattern& pattern) {
   check_receive(pattern);
-  if (mailbox_.failure().has_value()) throw Error(*mailbox_.failure());
+  check_running();
   take_mail();
   const auto& shape = sides_.recent(room);
   Side side = sides_.to_side(*shape, room);
@@ -245,6 +292,7 @@ bool Endpoint::progress() {
   const bool had_events = !events_.wire.empty() || !events_.devices.empty();
   for (const Wire::Note& note : events_.wire.notes) note_arrived(note);
   for (const OperationId id : events_.wire.complete) ended(id, std::nullopt);
+  for (const OperationId id : events_.wire.blank) ended(id, std::nullopt, true);
   for (const Lanes::Ended& one : events_.devices) ended(one.id, one.failure);
   for (const NodeId peer : events_.wire.lost) lost(peer);
   const bool has_read = receiver_.read_on();
@@ -304,7 +352,16 @@ void Endpoint::note_arrived(const Wire::Note& note) {
       credits_.room_taken(note.from, credits_for(header.bytes));
       [[fallthrough]];
     case Kind::announce:
+      if (header.kind == Kind::announce && header.receive != 0) {
+        return receiver_.room_note(header, payload);
+      }
       return receiver_.message_arrived(note.from, header, payload);
+    case Kind::deliver:
+      return receiver_.room_note(header, payload);
+    case Kind::expect:
+      return hear(note.from, sender_.expected(note.from, header, payload));
+    case Kind::word:
+      return hear(note.from, payload);
     case Kind::grant:
       return sender_.granted(header, payload);
     case Kind::decline:
@@ -318,7 +375,7 @@ void Endpoint::note_arrived(const Wire::Note& note) {
     case Kind::withdrawn:
       return sender_.answered(header, payload);
     case Kind::broken:
-      return receiver_.receives().sender_broke(header, text_of(payload));
+      return receiver_.sender_broke(header, payload);
     case Kind::withdraw:
       return receiver_.withdraw(note.from, header);
     case Kind::introduce:
@@ -338,11 +395,17 @@ void Endpoint::note_arrived(const Wire::Note& note) {
   }
 }
 
-void Endpoint::ended(OperationId id, const std::optional<std::string>& failure) {
+void Endpoint::hear(NodeId from, std::span<const std::byte> word) {
+  HEDDLE_CHECK(options_.word != nullptr, "node {} tells {} bytes, but nobody listens here",
+               from.value(), word.size());
+  options_.word(from, word);
+}
+
+void Endpoint::ended(OperationId id, const std::optional<std::string>& failure, bool is_blank) {
   if (Works::is_work(id)) return works_.ended(id, failure);
   const Piece piece = pieces_.take(id);
   piece.is_of_send() ? sender_.sends().ended(piece, failure)
-                     : receiver_.receives().ended(piece, failure);
+                     : receiver_.ended(piece, failure, is_blank);
 }
 
 void Endpoint::await_neighbours(std::chrono::nanoseconds limit) {
@@ -370,7 +433,7 @@ void Endpoint::lost(NodeId node) {
   const Error why(ErrorCode::communication, fmt::format("node {} is lost", node.value()));
   neighbours_.lost(node);
   receiver_.lost(node, why);
-  sender_.sends().lost(node, why);
+  sender_.lost(node, why);
 }
 
 void Endpoint::abandon(const Error& why) {

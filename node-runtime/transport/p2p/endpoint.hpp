@@ -85,6 +85,11 @@ class Request {
 /// mapped yet travels by another path, and is mapped for the next message. A refused mapping is not
 /// tried again; the message takes the next best path.
 ///
+/// A receiver that knows the sender beforehand can tell it of the room (expect()): where the wire
+/// brings the message, from memory to memory between hosts or packed into the pieces that are
+/// posted already, it leaves as soon as it is sent; a device puts it into memory that is mapped;
+/// `get` begins with one note. What needs slots of the receiver is announced (Sender).
+///
 /// This class only wires its parts and hands events to them: Sender, Receiver, Neighbourhood,
 /// Mailbox. Bounds: `requests_max` requests of a node, and so the announcements that its peers hold
 /// of it; eager bytes by Credits; slots by Sends and Receives, which argue why there is no
@@ -159,6 +164,26 @@ class Endpoint {
   Request receive_at_once(const Incoming& room, const Pattern& pattern);
   /// No request is under way, and no message waits for a receive.
   [[nodiscard]] bool is_idle() const;
+
+  // ---- expected messages: likewise for the progress thread --------------------------------------
+  /// Room for one message of node `from`, which is told of it beforehand, together with `word`
+  /// (EndpointOptions::word). It is the only one with this tag between the two nodes until it is
+  /// over, and takes no part in the matching. Its sender chooses the path, and sends or writes
+  /// without asking: the memory must be there until the request is over, and cancel() has no
+  /// effect.
+  Request expect(const Incoming& room, const Envelope& envelope, std::span<const std::byte> word,
+                 OnEnd on_end = nullptr);
+  /// The same for a message whose memory is not known before it is announced (`unexpected`), or for
+  /// which nothing may be set aside: a receive() takes it then.
+  void expect_without_room(const Envelope& envelope, std::span<const std::byte> word);
+  /// Sends a message that its receiver expects: with the room's bytes and scalars, otherwise
+  /// Error(usage) on both sides, or empty. Throws Error(usage) when the receiver has not said that
+  /// it expects one. `on_end` may be called before this returns.
+  Request send_expected(const Outgoing& message, NodeId to, std::int32_t tag, ChannelId channel,
+                        OnEnd on_end = nullptr);
+  /// A word for the other node's program (EndpointOptions::word), in order with expect().
+  void tell(NodeId to, std::span<const std::byte> word);
+
   /// Forgets messages of the channels from `first` on that no receive has taken, when no node sends
   /// there any more.
   void drop_arrivals(ChannelId first) { receiver_.drop_arrivals(first); }
@@ -185,6 +210,7 @@ class Endpoint {
     const std::function<void()> wake_;
   };
 
+  void check_running() const;
   void check_send(NodeId to, std::int32_t tag) const;
   void check_receive(const Pattern& pattern) const;
   void check_peer(NodeId peer, std::string_view what) const;
@@ -198,7 +224,8 @@ class Endpoint {
   void start(const std::shared_ptr<Release>& release);
   Request begin(std::shared_ptr<Work> work, OnEnd on_end);
   void note_arrived(const Wire::Note& note);
-  void ended(OperationId id, const std::optional<std::string>& failure);
+  void hear(NodeId from, std::span<const std::byte> word);
+  void ended(OperationId id, const std::optional<std::string>& failure, bool is_blank = false);
   void lost(NodeId node);
 
   Wire& wire_;

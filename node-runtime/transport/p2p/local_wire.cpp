@@ -38,10 +38,11 @@ void LocalWire::move(Flow& flow) {
   while (!flow.sends.empty() && !flow.receives.empty()) {
     const Outgoing& sent = flow.sends.front();
     const Incoming& received = flow.receives.front();
-    HEDDLE_CHECK(sent.bytes.size() == received.bytes.size(), "{} bytes are sent, {} received",
-                 sent.bytes.size(), received.bytes.size());
+    HEDDLE_CHECK(sent.bytes.empty() || sent.bytes.size() == received.bytes.size(),
+                 "{} bytes are sent, {} received", sent.bytes.size(), received.bytes.size());
     std::ranges::copy(sent.bytes, received.bytes.begin());
-    complete_.insert(complete_.end(), {sent.id, received.id});
+    complete_.push_back(sent.id);
+    (sent.bytes.empty() ? blank_ : complete_).push_back(received.id);
     flow.sends.pop_front();
     flow.receives.pop_front();
   }
@@ -52,6 +53,8 @@ void LocalWire::poll(Events& events) {
   for (const auto& note : polled_notes_) events.notes.push_back({node(), note});
   events.complete.insert(events.complete.end(), complete_.begin(), complete_.end());
   complete_.clear();
+  events.blank.insert(events.blank.end(), blank_.begin(), blank_.end());
+  blank_.clear();
 }
 
 bool LocalWire::is_valid() const {

@@ -27,6 +27,7 @@ class LocalWire final : public Wire {
   void read(NodeId from, std::uint64_t address, std::span<std::byte> into) override;
   [[nodiscard]] std::span<std::byte> begin_note(NodeId to, std::size_t bytes) override;
   void send_note() override;
+  [[nodiscard]] bool is_behind(NodeId) const override { return false; }
   void send_bytes(NodeId to, FlowId flow, std::span<const std::byte> bytes,
                   OperationId id) override;
   void receive_bytes(NodeId from, FlowId flow, std::span<std::byte> into, OperationId id) override;
@@ -55,6 +56,7 @@ class LocalWire final : public Wire {
   std::vector<std::vector<std::byte>> polled_notes_;  ///< valid until the next poll()
   std::map<FlowId, Flow> flows_;
   std::vector<OperationId> complete_;
+  std::vector<OperationId> blank_;
 };
 
 }  // namespace heddle::p2p

@@ -19,19 +19,26 @@ struct NoteBegin {
   enum class Kind : std::uint8_t {
     introduce,  ///< the sender's devices follow (DeviceIntroduction); before anything else
     eager,      ///< a whole message; its packed bytes follow
-    announce,   ///< a message; where its memory may be mapped, a MemoryReference follows, and its
-                ///< LoopShape where it is not contiguous and devices reach it
-    grant,      ///< bring the bytes of `send` by `path`, in pieces of `piece_bytes`. `shared` and
-                ///< `ring`: slots follow; `put`: a MemoryReference, which `has_reference` also
-                ///< announces behind slots, for the next message, and the receiver's LoopShape
-                ///< where it is not contiguous; `ring`: `device` is where the slots are
-    decline,    ///< the grant to `receive` cannot be followed; why follows as text
+    announce,   ///< a message, for the room `receive` if it is not 0; where its memory may be
+                ///< mapped, a MemoryReference follows, and its LoopShape where it is not contiguous
+                ///< and devices reach it
+    expect,    ///< room for one message: its `tag`, `channel`, `bytes` and `digest`, the receiver's
+               ///< memory, `receive`, and the `flow` with `slot` posted pieces of `piece_bytes`; a
+               ///< MemoryReference and a LoopShape follow as behind `announce`, then a word for the
+               ///< sender's program. `receive` 0: the room comes when it is announced
+    deliver,   ///< a whole message into the room `receive`; its packed bytes follow
+    word,      ///< a word of the sender's program for the receiver's follows
+    grant,     ///< bring the bytes of `send` by `path`, in pieces of `piece_bytes`. `shared` and
+               ///< `ring`: slots follow; `put`: a MemoryReference, which `has_reference` also
+               ///< announces behind slots, for the next message, and the receiver's LoopShape
+               ///< where it is not contiguous; `ring`: `device` is where the slots are
+    decline,   ///< the grant to `receive` cannot be followed; why follows as text
     filled,    ///< `bytes` from `begin` on have been written for `receive`, into `slot`; `message`:
                ///< all pieces that were sent are valid
     slot,      ///< `slot` may be filled with the next piece of `send`
     fetched,   ///< the bytes of `send` have been read
     refuse,    ///< `send` cannot be received; an ErrorCode in `slot`, why follows as text
-    broken,    ///< the sender of `receive` has failed; why follows as text
+    broken,    ///< the sender of `receive` has failed; an ErrorCode in `slot`, why follows as text
     withdraw,  ///< forget the announcement of `send`, unless a receive has taken it
     withdrawn,  ///< it is forgotten
     release,    ///< the allocation named behind it (ReleasedMemory) is to be closed
@@ -42,9 +49,10 @@ struct NoteBegin {
 
   Kind kind = Kind::credits;
   Path path = Path::message;
-  std::uint8_t is_contiguous = 0;  ///< announce: the sender's memory needs no packing
-  std::uint8_t is_locked = 0;      ///< announce: host memory that devices access
-  std::int32_t credits = 0;        ///< given back with this note
+  /// announce, expect: the memory of the note's sender needs no packing
+  std::uint8_t is_contiguous = 0;
+  std::uint8_t is_locked = 0;  ///< likewise: it is host memory that devices access
+  std::int32_t credits = 0;    ///< given back with this note
   std::int32_t tag = 0;
   std::int32_t channel = 0;
   std::int64_t bytes = 0;    ///< of the message, or of a piece
@@ -60,7 +68,7 @@ struct NoteHeader : NoteBegin {
   /// of the sender's is.
   std::int64_t begin = 0;
   std::int32_t flow = 0;
-  std::int32_t slot = 0;
+  std::int32_t slot = 0;     ///< expect: number of pieces that are posted
   std::int32_t device = -1;  ///< of the memory of the note's sender; -1: on the host
   std::int16_t has_reference = 0;
   std::int16_t has_loops = 0;  ///< a LoopShape follows, behind the reference

@@ -10,6 +10,13 @@ Announcement read_announcement(const NoteHeader& header, std::span<const std::by
   return announcement;
 }
 
+ReadRoom read_room(const NoteHeader& header, std::span<const std::byte> payload) {
+  Announcement said = read_announcement(header, payload);
+  const std::size_t word_at =
+      (said.source ? sizeof(MemoryReference) : 0) + (said.loops ? sizeof(LoopShape) : 0);
+  return {{header, said.source, said.loops}, payload.subspan(word_at)};
+}
+
 std::vector<std::byte> write_places(const GrantPlaces& places, NoteHeader& header) {
   std::vector<std::byte> payload;
   const auto append = [&](const auto& value) {

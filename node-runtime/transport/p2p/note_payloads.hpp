@@ -22,6 +22,23 @@ struct Announcement {
 [[nodiscard]] Announcement read_announcement(const NoteHeader& header,
                                              std::span<const std::byte> payload);
 
+/// NoteHeader::Kind::expect, read: room of another node for one message of this one.
+struct Room {
+  NoteHeader header;
+  std::optional<MemoryReference> memory;  ///< the receiver's
+  std::optional<LoopShape> loops;         ///< of memory that is not contiguous
+
+  /// Its memory is known already; otherwise the message is announced first.
+  [[nodiscard]] bool has_memory() const { return header.receive != 0; }
+  /// Pieces of `header.piece_bytes` that the receiver has posted under `header.flow`.
+  [[nodiscard]] std::int32_t posted_pieces() const { return header.slot; }
+};
+struct ReadRoom {
+  Room room;
+  std::span<const std::byte> word;  ///< of the sender's program
+};
+[[nodiscard]] ReadRoom read_room(const NoteHeader& header, std::span<const std::byte> payload);
+
 /// What follows the header of NoteHeader::Kind::grant.
 struct GrantPlaces {
   std::vector<std::int32_t> slots;        ///< of the receiver, to be filled

@@ -217,6 +217,19 @@ PathChoice PathDecision::choose(const PathQuery& query) const {
   return choice;
 }
 
+bool PathDecision::posts_pieces(const PathQuery& query, std::int64_t eager_bytes_max) const {
+  if (query.bytes <= eager_bytes_max || !is_host_run(query.receiver)) return false;
+  return choose(query).path() == Path::message;
+}
+
+Handover PathDecision::hand_over(const PathQuery& query, bool are_pieces_posted,
+                                 std::int64_t eager_bytes_max) const {
+  if (query.bytes == 0) return Handover::deliver;
+  if (are_pieces_posted) return Handover::pieces;
+  if (!query.sender.on_device && query.bytes <= eager_bytes_max) return Handover::deliver;
+  return choose(query).path() == Path::put ? Handover::put : Handover::announce;
+}
+
 PathPlan PathDecision::plan(const PathQuery& query, Path path) const {
   using Step = PathPlan::Step;
   constexpr std::int64_t longest = Wire::piece_bytes_max;

@@ -82,6 +82,14 @@ struct PathPlan {
   friend bool operator==(const PathPlan&, const PathPlan&) = default;
 };
 
+/// What the sender of an expected message does with it, by its own choice.
+enum class Handover : std::uint8_t {
+  deliver,  ///< it goes with a note
+  pieces,   ///< over the wire, into the pieces that the receiver has posted
+  put,      ///< this node's device writes it into the receiver's device memory
+  announce  ///< the receiver reads it, or grants places of its own
+};
+
 /// Decides by which path a message travels: a query in, a choice or a plan out. Immutable.
 ///
 /// A path can be taken where every condition of one of its rows holds:
@@ -119,6 +127,19 @@ class PathDecision {
   [[nodiscard]] PathChoice choose(const PathQuery& query) const;
   /// `path` is one that choose() may return.
   [[nodiscard]] PathPlan plan(const PathQuery& query, Path path) const;
+
+  /// The receiver of an expected message, whose sender it does not know, posts the message's pieces
+  /// beforehand. `query` takes the sender's memory for contiguous host memory. Only where the wire
+  /// is what such a message takes: pieces cannot be taken back.
+  [[nodiscard]] bool posts_pieces(const PathQuery& query, std::int64_t eager_bytes_max) const;
+  /// The sender of an expected message hands it over, the first row that holds:
+  ///   deliver   it is empty
+  ///   pieces    the receiver has posted some
+  ///   deliver   host memory, at most eager_bytes_max
+  ///   put       `put` is the choice
+  ///   announce  otherwise; also for `shared` and `ring`, whose slots are the receiver's to give
+  [[nodiscard]] Handover hand_over(const PathQuery& query, bool are_pieces_posted,
+                                   std::int64_t eager_bytes_max) const;
 
  private:
   PathRates rates_;

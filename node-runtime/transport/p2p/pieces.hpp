@@ -21,6 +21,7 @@ struct Piece {
   StreamRange range;
   std::optional<Staging::Slot> slot;
   std::optional<Staging::Slot> between{};  ///< fill: the slot on this node's device on the way
+  std::optional<NodeId> blank_to{};        ///< an empty piece to that node, of no request
   std::int64_t begun_ns = 0;               ///< only where fragments are reported
   [[nodiscard]] bool is_of_send() const { return kind <= Kind::fill; }
 };
@@ -41,7 +42,7 @@ class Pieces {
   /// The piece has ended. Each ends once.
   [[nodiscard]] Piece take(OperationId id) {
     const Piece piece = under_way_.extract(id.value());
-    if (report_) {
+    if (report_ && !piece.blank_to) {
       report_({piece.kind, piece.request, piece.range, piece.begun_ns, now_ns()});
     }
     return piece;

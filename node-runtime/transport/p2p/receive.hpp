@@ -19,6 +19,12 @@
 
 namespace heddle::p2p {
 
+/// A note about an expected message that came before the wire's last piece.
+struct EarlyNote {
+  NoteHeader header;
+  std::vector<std::byte> payload;
+};
+
 /// A message that is being received, or room for one. Invariants: Receives.
 struct Receive : RequestState {
   using RequestState::RequestState;
@@ -26,6 +32,8 @@ struct Receive : RequestState {
   std::int64_t id = 0;
   Side side;
   Pattern pattern;
+  bool is_expected = false;  ///< its sender knows of it; `envelope` and `bytes` are set
+  std::optional<EarlyNote> early;
   bool is_taken = false;  ///< it has a message; the members below describe it
   Envelope envelope;
   Announcement announcement;       ///< of an eager message, only the header

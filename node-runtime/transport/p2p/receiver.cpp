@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "node-runtime/transport/datatype/pack.hpp"
 #include "node-runtime/transport/p2p/path_query.hpp"
+#include "node-runtime/transport/p2p/side_note.hpp"
 
 namespace heddle::p2p {
 
@@ -27,6 +28,108 @@ void Receiver::start(std::shared_ptr<Receive> started) {
   receives_.fail(receive,
                  Error(ErrorCode::communication,
                        fmt::format("receiving from node {}, which is lost", source.value())));
+}
+
+// ---- expected messages -----------------------------------------------------------------------
+
+void Receiver::expect(std::shared_ptr<Receive> expected, const Envelope& envelope,
+                      std::span<const std::byte> word) {
+  const NodeId from = envelope.source;
+  Receive& receive = receives_.add(std::move(expected));
+  receive.is_expected = true;
+  receive.envelope = envelope;
+  receive.pattern = {from, envelope.tag, envelope.channel};
+  receive.bytes = receive.side.bytes;
+  if (shared_.options.report) receive.begun_ns = now_ns();
+  if (shared_.neighbours.is_lost(from)) {
+    return receives_.fail(
+        receive, Error(ErrorCode::communication,
+                       fmt::format("expecting a message of node {}, which is lost", from.value())));
+  }
+  NoteHeader header;
+  header.kind = NoteHeader::Kind::expect;
+  header.tag = envelope.tag;
+  header.channel = envelope.channel.value();
+  header.receive = receive.id;
+  try {
+    if (posts_pieces(receive)) {
+      receives_.post_expected(receive);
+      header.flow = receive.flow.value();
+      header.slot = receive.in_flight;
+      header.piece_bytes = receive.plan.piece_bytes;
+    }
+    send_side_note(shared_, from, header, receive.side, word);
+  } catch (const Error& error) {  // the memory is gone, which is no host's: no piece is posted
+    receives_.fail(receive, error);
+  }
+}
+
+void Receiver::expect_without_room(const Envelope& envelope, std::span<const std::byte> word) {
+  if (shared_.neighbours.is_lost(envelope.source)) return;
+  NoteHeader header;
+  header.kind = NoteHeader::Kind::expect;
+  header.tag = envelope.tag;
+  header.channel = envelope.channel.value();
+  shared_.notes.send(envelope.source, header, word);
+}
+
+/// Takes the sender's memory for contiguous host memory; any other is packed into pieces of this
+/// size by its slots.
+bool Receiver::posts_pieces(Receive& receive) {
+  receive.announcement.header.bytes = receive.bytes;
+  receive.announcement.header.is_contiguous = 1;
+  receive.plan = {PathPlan::Step::grant, shared_.options.sizes.piece_bytes, 0};
+  const std::int64_t pieces =
+      (receive.bytes + receive.plan.piece_bytes - 1) / receive.plan.piece_bytes;
+  if (receives_.posted_ahead() + pieces > shared_.options.posted_pieces_max) return false;
+  return receive.side.is_host_run() &&
+         decision_.posts_pieces(make_path_query(shared_, receive), shared_.options.eager_bytes_max);
+}
+
+void Receiver::room_note(const NoteHeader& header, std::span<const std::byte> payload) {
+  const std::shared_ptr<Receive> found = receives_.find(header.receive);
+  HEDDLE_CHECK(found != nullptr && found->is_expected && !found->is_taken,
+               "a note for the room {}, which is used", header.receive);
+  if (found->in_flight > 0) {
+    found->early.emplace(header, std::vector(payload.begin(), payload.end()));
+  } else {
+    follow(*found, header, payload);
+  }
+}
+
+/// The note says what becomes of an expected message; none of its pieces is posted any more.
+void Receiver::follow(Receive& receive, const NoteHeader& header,
+                      std::span<const std::byte> payload) {
+  receives_.give_back(receive);
+  receive.posted = receive.done = receive.pieces = 0;
+  if (header.kind == NoteHeader::Kind::broken) {
+    return receives_.fail(
+        receive, Error(static_cast<ErrorCode>(header.slot), std::string(text_of(payload))));
+  }
+  if (header.kind == NoteHeader::Kind::announce) {
+    return take(receive, receive.envelope, header, payload);
+  }
+  HEDDLE_CHECK(header.bytes == 0 || header.bytes == receive.bytes,
+               "{} bytes are delivered into a room of {}", header.bytes, receive.bytes);
+  receive.is_taken = true;
+  receive.bytes = header.bytes;
+  take_eager(receive, payload);
+}
+
+void Receiver::ended(const Piece& piece, const std::optional<std::string>& failure, bool is_blank) {
+  is_blank ? receives_.blank(piece) : receives_.ended(piece, failure);
+  const std::shared_ptr<Receive> found = receives_.find(piece.request);
+  if (found == nullptr || !found->early || found->in_flight > 0) return;
+  const EarlyNote early = *std::exchange(found->early, std::nullopt);
+  follow(*found, early.header, early.payload);
+}
+
+void Receiver::sender_broke(const NoteHeader& header, std::span<const std::byte> payload) {
+  const std::shared_ptr<Receive> found = receives_.find(header.receive);
+  if (found == nullptr) return;  // it has failed
+  if (found->is_expected && !found->is_taken) return room_note(header, payload);
+  receives_.sender_broke(*found,
+                         Error(static_cast<ErrorCode>(header.slot), std::string(text_of(payload))));
 }
 
 void Receiver::cancel(std::int64_t id) {
@@ -94,6 +197,7 @@ std::optional<std::string> Receiver::mismatch(const Receive& receive) const {
 
 void Receiver::free_eager_room(const Receive& receive) {
   const NodeId from = receive.envelope.source;
+  if (receive.is_expected) return;  // its message took none
   const bool are_due = shared_.notes.credits().room_freed(from, credits_for(receive.bytes));
   if (are_due && !shared_.neighbours.is_lost(from)) shared_.notes.send(from, NoteHeader{});
 }

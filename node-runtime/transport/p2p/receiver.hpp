@@ -26,6 +26,14 @@ namespace heddle::p2p {
 ///           --eager-------> copied: over
 ///           --announced---> decide --slots?--> grant | fetch | read --pieces--> over
 ///                             ^------ declined, or this node cannot read the memory
+///   expect  --pieces, or written by the sender's device--> over
+///           --delivered--> copied: over
+///           --announced--> decide
+///
+/// An expected message has a room of its own, and no matching. Where the wire would bring it from
+/// contiguous host memory, its pieces are posted before the sender knows of the room. Where it does
+/// not come by them (it is empty, or its sender has failed), the sender completes each with an
+/// empty piece, and a note says why; the note is followed when the last piece is back.
 ///
 /// Invariant (`is_valid()`): that of receives() and of the matching;
 ///   |arrivals| = |unexpected messages of the matching|
@@ -45,9 +53,21 @@ class Receiver {
   /// Cancels a receive, unless it has a message.
   void cancel(std::int64_t id);
 
+  /// Makes room for one message of node `from`, and tells it so, with a word for its program.
+  void expect(std::shared_ptr<Receive> expected, const Envelope& envelope,
+              std::span<const std::byte> word);
+  /// Tells node `from` that a message of it is expected, whose room is not known yet.
+  void expect_without_room(const Envelope& envelope, std::span<const std::byte> word);
+
   // ---- notes ----------------------------------------------------------------------------------
   /// A message has come with its note, or was announced.
   void message_arrived(NodeId from, const NoteHeader& header, std::span<const std::byte> payload);
+  /// A message for an expected receive is delivered or announced, or its sender has failed.
+  void room_note(const NoteHeader& header, std::span<const std::byte> payload);
+  /// The sender of a receive has failed.
+  void sender_broke(const NoteHeader& header, std::span<const std::byte> payload);
+  /// A piece has ended; `is_blank`: by an empty one.
+  void ended(const Piece& piece, const std::optional<std::string>& failure, bool is_blank);
   /// The sender wants an announcement forgotten.
   void withdraw(NodeId from, const NoteHeader& header);
   /// The sender cannot access the places that it was granted.
@@ -80,6 +100,8 @@ class Receiver {
 
   void take(Receive& receive, const Envelope& envelope, const NoteHeader& header,
             std::span<const std::byte> payload);
+  void follow(Receive& receive, const NoteHeader& header, std::span<const std::byte> payload);
+  [[nodiscard]] bool posts_pieces(Receive& receive);
   void take_eager(Receive& receive, std::span<const std::byte> payload);
   [[nodiscard]] std::optional<std::string> mismatch(const Receive& receive) const;
   void free_eager_room(const Receive& receive);

@@ -68,6 +68,29 @@ void Receives::post_pieces(Receive& receive) {
   if (receive.bytes == 0) end(receive);
 }
 
+void Receives::post_expected(Receive& receive) {
+  take_flow(receive);
+  receive.path = Path::message;
+  while (receive.posted < receive.bytes) {
+    const std::int64_t bytes = std::min(receive.plan.piece_bytes, receive.bytes - receive.posted);
+    const Piece piece{Piece::Kind::receive, receive.id, {receive.posted, bytes}, std::nullopt};
+    std::byte* const into = receive.side.contiguous + receive.posted;
+    receive.posted += bytes;
+    ++receive.in_flight;
+    ++posted_ahead_;
+    shared_.wire.receive_bytes(receive.envelope.source, receive.flow,
+                               {into, static_cast<std::size_t>(bytes)}, shared_.pieces.add(piece));
+  }
+}
+
+void Receives::blank(const Piece& piece) {
+  Receive& receive = *receives_.at(piece.request);
+  HEDDLE_CHECK(receive.is_expected && !receive.is_taken,
+               "a piece of receive {} is empty, but its message is under way", receive.id);
+  --receive.in_flight;
+  --posted_ahead_;
+}
+
 void Receives::unpack_payload(Receive& receive) {
   const Staging::Slot slot = receive.slots.back();
   receive.slots.pop_back();
@@ -108,6 +131,11 @@ void Receives::filled(NodeId from, const NoteHeader& header) {
                header.receive);
   const std::shared_ptr<Receive> kept = *found;
   Receive& receive = *kept;
+  if (receive.is_expected && !receive.is_taken) {  // the sender has chosen
+    receive.is_taken = true;
+    receive.path = Path::put;
+    receive.posted = receive.bytes;
+  }
   if (receive.path == Path::message) {
     receive.has_word = true;
     return end_if_all_is_here(receive);
@@ -167,6 +195,7 @@ void Receives::ended(const Piece& piece, const std::optional<std::string>& failu
 
 void Receives::piece_is_in(Receive& receive, const Piece& piece) {
   --receive.in_flight;
+  if (receive.is_expected && !receive.is_taken) --posted_ahead_;
   ++receive.pieces;
   receive.done += piece.range.bytes;
   if (receive.is_cut) {
@@ -212,11 +241,8 @@ void Receives::end_if_all_is_here(Receive& receive) {
   end(receive);
 }
 
-void Receives::sender_broke(const NoteHeader& header, std::string_view why) {
-  const auto* const found = receives_.find(header.receive);
-  if (found == nullptr) return;  // it has failed
-  Receive& receive = **found;
-  if (!receive.broken) receive.broken = Error(ErrorCode::communication, std::string(why));
+void Receives::sender_broke(Receive& receive, const Error& why) {
+  if (!receive.broken) receive.broken = why;
   // Over the wire all pieces come nevertheless; otherwise none does.
   if (receive.path != Path::message) return fail(receive, *receive.broken);
   receive.has_word = true;
@@ -298,6 +324,7 @@ void Receives::lost(NodeId node, const Error& why) {
   });
   for (const auto& receive : receives) {
     receive->in_flight -= dropped[receive->id];
+    if (receive->is_expected && !receive->is_taken) posted_ahead_ -= dropped[receive->id];
     fail(*receive, why);
   }
 }
@@ -335,6 +362,7 @@ bool Receives::is_valid() const {
   std::map<std::int64_t, std::int32_t> under_way;  // pieces by receive
   std::map<const Staging*, std::size_t> used;
   std::size_t flows = free_flows_.size();
+  std::int32_t posted_ahead = 0;
   shared_.pieces.for_each([&](OperationId, const Piece& piece) {
     if (piece.is_of_send()) return;
     ++under_way[piece.request];
@@ -346,7 +374,8 @@ bool Receives::is_valid() const {
     }
   });
   receives_.for_each([&](std::int64_t id, const auto& receive) {
-    if (!receive->is_taken) return;
+    if (!receive->is_taken && !receive->is_expected) return;
+    if (!receive->is_taken) posted_ahead += receive->in_flight;
     const bool is_counted = receive->in_flight == under_way[id];
     const bool is_in_order =
         0 <= receive->done && receive->done <= receive->posted && receive->posted <= receive->bytes;
@@ -360,7 +389,8 @@ bool Receives::is_valid() const {
   for (std::int32_t i = 0; i < shared_.lanes.count() && shared_.slots.has_rings(); ++i) {
     are_slots_right = are_slots_right && is_accounted(shared_.slots.ring(LaneId{i}));
   }
-  return is_right && are_slots_right && flows == static_cast<std::size_t>(next_flow_);
+  return is_right && are_slots_right && posted_ahead == posted_ahead_ &&
+         flows == static_cast<std::size_t>(next_flow_);
 }
 
 }  // namespace heddle::p2p

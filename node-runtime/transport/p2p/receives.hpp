@@ -19,7 +19,7 @@ namespace heddle::p2p {
 /// The receives under way, and the pieces of their messages from where they arrive to the receives'
 /// memory.
 ///
-/// Invariant (`is_valid()`), for every receive r that has a message:
+/// Invariant (`is_valid()`), for every receive r that is expected or has a message:
 ///   0 <= r.done <= r.posted <= r.bytes
 ///   r.in_flight = |pieces of r under way|
 /// for the host's in slots and every ring:
@@ -50,6 +50,10 @@ class Receives {
   // ---- pieces ---------------------------------------------------------------------------------
   /// Receives over the wire, as many pieces as there are places for.
   void post_pieces(Receive& receive);
+  /// The same for all pieces of an expected message, before its sender knows of it.
+  void post_expected(Receive& receive);
+  /// An empty piece has come: an expected message does not come by the pieces that were posted.
+  void blank(const Piece& piece);
   /// Unpacks an eager message by way of its slot.
   void unpack_payload(Receive& receive);
   /// A device reads the whole message from `receive.from`.
@@ -60,7 +64,7 @@ class Receives {
   /// succeeded.
   void filled(NodeId from, const NoteHeader& header);
   void ended(const Piece& piece, const std::optional<std::string>& failure);
-  void sender_broke(const NoteHeader& header, std::string_view why);
+  void sender_broke(Receive& receive, const Error& why);
 
   // ---- ends -----------------------------------------------------------------------------------
   /// Tells the sender why its message is not received.
@@ -79,6 +83,8 @@ class Receives {
   [[nodiscard]] std::string user_of(const Release& memory) const;
   [[nodiscard]] std::size_t size() const { return receives_.size(); }
   [[nodiscard]] const Statistics& statistics() const { return statistics_; }
+  /// Pieces that are posted for expected messages.
+  [[nodiscard]] std::int32_t posted_ahead() const { return posted_ahead_; }
   [[nodiscard]] bool is_valid() const;
 
  private:
@@ -93,6 +99,7 @@ class Receives {
   IdTable<std::shared_ptr<Receive>> receives_;
   std::vector<FlowId> free_flows_;
   std::int32_t next_flow_ = 0;
+  std::int32_t posted_ahead_ = 0;
   Statistics statistics_{};
 };
 

@@ -33,7 +33,8 @@ struct Send : RequestState {
   NodeId to;
   std::int32_t tag = 0;
   ChannelId channel;
-  bool is_granted = false;
+  bool is_granted = false;  ///< its places are known
+  bool is_posted = false;   ///< its pieces were posted beforehand: an empty one says that it fails
   bool is_withdrawn = false;  ///< the receiver was asked to forget it
   Path path = Path::message;
   std::int64_t peer_receive = 0;

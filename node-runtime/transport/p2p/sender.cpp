@@ -10,18 +10,31 @@
 #include "base/assert.hpp"
 #include "base/error.hpp"
 #include "node-runtime/transport/datatype/pack.hpp"
+#include "node-runtime/transport/p2p/path_query.hpp"
+#include "node-runtime/transport/p2p/side_note.hpp"
 
 namespace heddle::p2p {
+namespace {
+
+Error to_lost(NodeId node) {
+  return {ErrorCode::communication, fmt::format("sending to node {}, which is lost", node.value())};
+}
+
+/// The bytes of a message, as they travel.
+void pack_all(const Side& side, std::byte* into) {
+  if (side.bytes == 0) return;
+  if (side.contiguous != nullptr) {
+    std::memcpy(into, side.contiguous, static_cast<std::size_t>(side.bytes));
+  } else {
+    pack(*side.shape->plan, side.shape->count, side.memory, {0, side.bytes}, into);
+  }
+}
+
+}  // namespace
 
 void Sender::start(std::shared_ptr<Send> started) {
   Send& send = *started;
-  if (shared_.neighbours.is_lost(send.to)) {
-    send.RequestState::fail(
-        Error(ErrorCode::communication,
-              fmt::format("sending to node {}, which is lost", send.to.value())));
-    shared_.requests.end();
-    return;
-  }
+  if (shared_.neighbours.is_lost(send.to)) return fail_at_once(send, to_lost(send.to));
   if (send_eagerly(send.side, send.to, send.tag, send.channel)) {
     send.complete({shared_.wire.node(), send.tag, send.side.bytes, false, Path::eager});
     shared_.requests.end();
@@ -36,6 +49,109 @@ void Sender::start(std::shared_ptr<Send> started) {
   }
 }
 
+void Sender::fail_at_once(Send& send, const Error& why) {
+  send.RequestState::fail(why);
+  shared_.requests.end();
+}
+
+// ---- expected messages -----------------------------------------------------------------------
+
+std::span<const std::byte> Sender::expected(NodeId from, const NoteHeader& header,
+                                            std::span<const std::byte> payload) {
+  const auto [room, word] = read_room(header, payload);
+  rooms_.add({from, header.channel, header.tag}, room);
+  return word;
+}
+
+void Sender::start_expected(std::shared_ptr<Send> started) {
+  Send& send = *started;
+  if (shared_.neighbours.is_lost(send.to)) return fail_at_once(send, to_lost(send.to));
+  const Room room = rooms_.take({send.to, send.channel.value(), send.tag});
+  if (!room.has_memory()) return start(std::move(started));
+  send.peer_receive = room.header.receive;
+  if (const auto why = mismatch(send, room)) {
+    const Error error(ErrorCode::usage, *why);
+    sends_.send_blanks(send.to, room);
+    sends_.tell_broken(send.to, send.peer_receive, error);
+    return fail_at_once(send, error);
+  }
+  // Messages to a node that reads late wait where they are, not as copies in notes.
+  const bool is_behind = shared_.wire.is_behind(send.to);
+  const Handover choice =
+      decision_.hand_over(make_handover_query(shared_, send, room), room.posted_pieces() > 0,
+                          is_behind ? 0 : shared_.options.eager_bytes_max);
+  if (choice == Handover::deliver) return deliver(send, room);
+  statistics_.bytes += send.side.bytes;
+  sends_.add(std::move(started));
+  if (choice == Handover::pieces) {
+    send.is_granted = send.is_posted = true;
+    send.path = Path::message;
+    send.flow = FlowId{room.header.flow};
+    send.piece_bytes = room.header.piece_bytes;
+    ++statistics_.sent[static_cast<std::size_t>(send.path)];
+    return sends_.begin(send);
+  }
+  try {
+    if (choice == Handover::put && put(send, room)) return;
+    announce(send);
+  } catch (const Error& error) {  // its memory is gone
+    sends_.tell_broken(send.to, send.peer_receive, error);
+    sends_.refused(send, error);
+  }
+}
+
+void Sender::deliver(Send& send, const Room& room) {
+  const Side& side = send.side;
+  sends_.send_blanks(send.to, room);
+  NoteHeader header;
+  header.kind = NoteHeader::Kind::deliver;
+  header.receive = send.peer_receive;
+  header.bytes = side.bytes;
+  const auto payload = shared_.notes.begin(send.to, header, static_cast<std::size_t>(side.bytes));
+  pack_all(side, payload.data());
+  shared_.notes.finish();
+  statistics_.bytes += side.bytes;
+  ++statistics_.sent[static_cast<std::size_t>(Path::eager)];
+  send.complete({shared_.wire.node(), send.tag, side.bytes, false, Path::eager});
+  shared_.requests.end();
+}
+
+/// False: the system refuses the mapping, and the message is to be announced.
+bool Sender::put(Send& send, const Room& room) {
+  send.via = lane_for(shared_.lanes, send.side, room.memory->handle.device);
+  try {
+    send.target = shared_.neighbours.map(send.to, send.via, *room.memory, send.mapping);
+  } catch (const Error& error) {
+    const std::int32_t here = send.side.lane ? send.side.lane->value() : -1;
+    shared_.neighbours.not_mapped_here(send.to, {room.header.device, here}, error.what());
+    return false;
+  }
+  send.is_granted = true;
+  send.path = Path::put;
+  send.target_loops = room.loops;
+  send.piece_bytes = room.header.is_contiguous != 0 ? Wire::piece_bytes_max : send.side.bytes;
+  ++statistics_.sent[static_cast<std::size_t>(Path::put)];
+  sends_.begin(send);
+  return true;
+}
+
+/// Why the message does not fit its room; nullopt: it fits, or is empty.
+std::optional<std::string> Sender::mismatch(const Send& send, const Room& room) const {
+  const Side& side = send.side;
+  if (side.bytes == 0) return std::nullopt;
+  const bool is_alike = side.bytes == room.header.bytes && side.digest() == room.header.digest;
+  if (is_alike) return std::nullopt;
+  return fmt::format(
+      "the message of {} bytes with tag {} from node {} does not fit the room of {} bytes that "
+      "node {} has for it; both sides must describe the same scalars in the same order",
+      side.bytes, send.tag, shared_.wire.node().value(), room.header.bytes, send.to.value());
+}
+
+void Sender::lost(NodeId node, const Error& why) {
+  rooms_.drop(node);
+  sends_.lost(node, why);
+}
+
 void Sender::announce(const Send& send) {
   const Side& side = send.side;
   NoteHeader header;
@@ -43,29 +159,9 @@ void Sender::announce(const Send& send) {
   header.tag = send.tag;
   header.channel = send.channel.value();
   header.send = send.id;
-  header.bytes = side.bytes;
-  header.digest = side.digest();
-  header.is_contiguous = side.contiguous != nullptr ? 1 : 0;
+  header.receive = send.peer_receive;
   if (side.is_host_run()) header.begin = std::bit_cast<std::int64_t>(side.contiguous);
-  if (shared_.lanes.count() > 0) shared_.neighbours.introduce(send.to);
-  std::optional<MemoryReference> reference;
-  if (side.lane) {
-    header.device = side.lane->value();
-    reference = shared_.neighbours.reference_to(side, send.to);
-  } else {
-    header.is_locked = is_locked(shared_.lanes, side) ? 1 : 0;
-  }
-  // Memory that can be neither mapped nor accessed by a device is packed, whatever its loops are.
-  const bool is_accessed = reference.has_value() || header.is_locked != 0;
-  const auto& loops = side.shape->loops;
-  header.has_reference = reference ? 1 : 0;
-  header.has_loops = is_accessed && header.is_contiguous == 0 && loops ? 1 : 0;
-  const std::size_t loops_at = reference ? sizeof *reference : 0;
-  const std::size_t loops_bytes = header.has_loops != 0 ? sizeof *loops : 0;
-  const auto room = shared_.notes.begin(send.to, header, loops_at + loops_bytes);
-  if (reference) std::ranges::copy(bytes_of(*reference), room.begin());
-  if (loops_bytes > 0) std::ranges::copy(bytes_of(*loops), room.subspan(loops_at).begin());
-  shared_.notes.finish();
+  send_side_note(shared_, send.to, header, side);
 }
 
 bool Sender::send_eagerly(const Side& side, NodeId to, std::int32_t tag, ChannelId channel) {
@@ -83,11 +179,7 @@ bool Sender::send_eagerly(const Side& side, NodeId to, std::int32_t tag, Channel
   header->bytes = side.bytes;
   header->digest = side.digest();
   const auto payload = note.subspan(sizeof(NoteBegin));
-  if (side.contiguous != nullptr && bytes > 0) {
-    std::memcpy(payload.data(), side.contiguous, bytes);
-  } else {
-    pack(*side.shape->plan, side.shape->count, side.memory, {0, side.bytes}, payload.data());
-  }
+  pack_all(side, payload.data());
   shared_.wire.send_note();
   statistics_.bytes += side.bytes;
   ++statistics_.sent[static_cast<std::size_t>(Path::eager)];

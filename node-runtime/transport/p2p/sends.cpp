@@ -29,6 +29,14 @@ void Sends::begin(Send& send) {
   post_pieces(send);
 }
 
+void Sends::send_blanks(NodeId to, const Room& room) {
+  for (std::int32_t i = 0; i < room.posted_pieces(); ++i) {
+    Piece piece{Piece::Kind::send, 0, {}, std::nullopt};
+    piece.blank_to = to;
+    shared_.wire.send_bytes(to, FlowId{room.header.flow}, {}, shared_.pieces.add(piece));
+  }
+}
+
 void Sends::slot_is_free(const NoteHeader& header) {
   const auto* const found = sends_.find(header.send);
   if (found == nullptr) return;  // it has failed
@@ -88,9 +96,10 @@ void Sends::packed(Send& send, Staging::Slot slot) {
   while (!send.packing.empty() && send.packing.front().is_packed) {
     const Packing piece = send.packing.front();
     send.packing.erase(send.packing.begin());
+    const bool is_blank = send.is_posted && send.broken;
+    const auto bytes = is_blank ? 0 : static_cast<std::size_t>(piece.range.bytes);
     shared_.wire.send_bytes(
-        send.to, send.flow,
-        {shared_.slots.out().at(piece.slot), static_cast<std::size_t>(piece.range.bytes)},
+        send.to, send.flow, {shared_.slots.out().at(piece.slot), bytes},
         shared_.pieces.add({Piece::Kind::send, send.id, piece.range, piece.slot}));
   }
 }
@@ -156,10 +165,13 @@ void Sends::piece_failed(Send& send, const std::string& failure) {
       Error(ErrorCode::internal,
             fmt::format("sending {} bytes with tag {} from node {} to node {}: {}", send.side.bytes,
                         send.tag, shared_.wire.node().value(), send.to.value(), failure));
-  if (send.path == Path::message && !shared_.neighbours.is_lost(send.to)) tell_broken(send);
+  if (send.path == Path::message && !shared_.neighbours.is_lost(send.to)) {
+    tell_broken(send.to, send.peer_receive, *send.broken);
+  }
 }
 
 void Sends::ended(const Piece& piece, const std::optional<std::string>& failure) {
+  if (piece.blank_to) return;
   const auto* const found = sends_.find(piece.request);
   HEDDLE_CHECK(found != nullptr, "a piece of send {}, which is over", piece.request);
   const std::shared_ptr<Send> kept = *found;
@@ -183,7 +195,8 @@ void Sends::ended(const Piece& piece, const std::optional<std::string>& failure)
   }
   if (piece.kind == Piece::Kind::fill) tell_filled(send, piece);
   if (send.done < send.side.bytes) return post_pieces(send);
-  if (is_over_wire && send.side.lane) tell_filled(send, {});  // all of it was packed well
+  if (is_over_wire && send.side.lane && !send.is_posted)
+    tell_filled(send, {});  // all was packed well
   end(send);
 }
 
@@ -222,11 +235,14 @@ void Sends::tell_filled(const Send& send, const Piece& piece) {
   shared_.notes.send(send.to, header);
 }
 
-void Sends::tell_broken(const Send& send) {
+void Sends::tell_broken(NodeId to, std::int64_t peer_receive, const Error& why) {
   NoteHeader header;
   header.kind = NoteHeader::Kind::broken;
-  header.receive = send.peer_receive;
-  shared_.notes.send(send.to, header, bytes_of(std::string_view(send.broken->what())));
+  header.receive = peer_receive;
+  // A device that fails is the sender's matter: here it is another node that has failed.
+  const bool is_usage = why.code() == ErrorCode::usage;
+  header.slot = static_cast<std::int32_t>(is_usage ? ErrorCode::usage : ErrorCode::communication);
+  shared_.notes.send(to, header, bytes_of(std::string_view(why.what())));
 }
 
 /// Fails a send once none of its pieces is in flight: its memory is not read any more, and the
@@ -235,7 +251,7 @@ void Sends::fail(Send& send, Error why) {
   if (!send.broken) send.broken = std::move(why);
   if (send.in_flight > 0) return;
   const bool knows = shared_.neighbours.is_lost(send.to) || send.path == Path::message;
-  if (!knows) tell_broken(send);
+  if (!knows) tell_broken(send.to, send.peer_receive, *send.broken);
   send.RequestState::fail(*send.broken);
   forget(send);
 }
@@ -270,7 +286,9 @@ void Sends::lost(NodeId node, const Error& why) {
   std::map<std::int64_t, std::int32_t> dropped;  // pieces by send
   std::vector<OperationId> orphans;
   shared_.pieces.for_each([&](OperationId id, const Piece& piece) {
-    if (piece.kind != Piece::Kind::send || sends_.at(piece.request)->to != node) return;
+    if (piece.kind != Piece::Kind::send) return;
+    const NodeId to = piece.blank_to ? *piece.blank_to : sends_.at(piece.request)->to;
+    if (to != node) return;
     if (piece.slot) shared_.slots.out().give_back(*piece.slot);
     ++dropped[piece.request];
     orphans.push_back(id);
@@ -325,7 +343,7 @@ bool Sends::is_valid() const {
   std::map<std::int64_t, std::int32_t> under_way;  // pieces by send
   std::size_t slots = 0;
   shared_.pieces.for_each([&](OperationId, const Piece& piece) {
-    if (!piece.is_of_send()) return;
+    if (!piece.is_of_send() || piece.blank_to) return;
     ++under_way[piece.request];
     if (piece.kind == Piece::Kind::send && piece.slot) ++slots;
     if (!sends_.contains(piece.request)) is_right = false;

@@ -22,6 +22,9 @@ namespace heddle::p2p {
 ///   !s.is_granted => s.in_flight = 0
 /// and |used out slots| = |pieces in packing lists| + |pieces on the wire from a slot|.
 ///
+/// A broken send over the wire goes on, since its pieces are posted: with pieces that the receiver
+/// drops, or empty ones where they were posted beforehand.
+///
 /// No deadlock: a send takes an out slot only when it is granted, and the receiver of a granted
 /// message has posted, or will post without any other event, the receive for the piece.
 ///
@@ -43,10 +46,15 @@ class Sends {
   /// Slots may have become free: sends that wait for one go on.
   void serve_waiting();
 
+  /// Completes the pieces that the receiver has posted for a message that does not come by them.
+  void send_blanks(NodeId to, const Room& room);
+
   // ---- ends -----------------------------------------------------------------------------------
   void end(Send& send);
   void refused(Send& send, const Error& why);
   void withdrawn(Send& send);
+  /// Tells the receiver of an expected message why it fails.
+  void tell_broken(NodeId to, std::int64_t peer_receive, const Error& why);
   void lost(NodeId node, const Error& why);
   void abandon(const Error& why);
 
@@ -65,7 +73,6 @@ class Sends {
   [[nodiscard]] bool fill(Send& send, const Piece& piece, const Spot& to);
   void piece_failed(Send& send, const std::string& failure);
   void tell_filled(const Send& send, const Piece& piece);
-  void tell_broken(const Send& send);
   void fail(Send& send, Error why);
   void forget(Send& send);
 

@@ -35,11 +35,15 @@ class Wire {
   struct Events {
     std::vector<Note> notes;  ///< notes of one node are in the order in which it sent them
     std::vector<OperationId> complete;
-    std::vector<NodeId> lost;  ///< no message from or to these nodes arrives any more
-    [[nodiscard]] bool empty() const { return notes.empty() && complete.empty() && lost.empty(); }
+    std::vector<OperationId> blank;  ///< receives that an empty piece has completed
+    std::vector<NodeId> lost;        ///< no message from or to these nodes arrives any more
+    [[nodiscard]] bool empty() const {
+      return notes.empty() && complete.empty() && blank.empty() && lost.empty();
+    }
     void clear() {
       notes.clear();
       complete.clear();
+      blank.clear();
       lost.clear();
     }
   };
@@ -71,9 +75,13 @@ class Wire {
   /// numbers; to be filled in and sent before anything else is asked of the wire.
   [[nodiscard]] virtual std::span<std::byte> begin_note(NodeId to, std::size_t bytes) = 0;
   virtual void send_note() = 0;
+  /// That node, stopped perhaps, reads so late that more notes to it would wait in this process's
+  /// memory. Who can do without a note then does.
+  [[nodiscard]] virtual bool is_behind(NodeId to) const = 0;
 
-  /// Sends 1 to piece_bytes_max bytes, which stay as they are until `id` is complete. What is sent
-  /// to one flow arrives in order, each piece in the receive_bytes() of its number and size.
+  /// Sends up to piece_bytes_max bytes, which stay as they are until `id` is complete. What is sent
+  /// to one flow arrives in order, each piece in the receive_bytes() of its number, which has its
+  /// size. An empty piece ends a receive of any size, as Events::blank.
   virtual void send_bytes(NodeId to, FlowId flow, std::span<const std::byte> bytes,
                           OperationId id) = 0;
   virtual void receive_bytes(NodeId from, FlowId flow, std::span<std::byte> into,

@@ -59,6 +59,17 @@ TEST(EndpointsOverMpi, do_without_mappings_that_are_refused) {
   EXPECT_EQ(told.output.find("from node 1 to node 0: get"), std::string::npos);
 }
 
+/// Nobody waits for a node that is stopped; what it has not read comes whole and in order later.
+TEST(EndpointsOverMpi, keep_notes_for_a_node_that_reads_late) {
+  for (const int count : {100, 20'000}) {
+    const testing::MpiRun result = run(2, 1, fmt::format("--late-notes {}", count));
+    EXPECT_EQ(result.status, 0) << result.output;
+    const char* const expected = count == 100 ? "behind: 0, unsent: 0" : "behind: 1, unsent: 1";
+    EXPECT_NE(result.output.find(expected), std::string::npos) << result.output;
+  }
+  EXPECT_EQ(run(2, 1, "--apart --late-notes 20000").status, 0);
+}
+
 /// A node that ends with messages under way: the other hears of it, and ends too.
 TEST(EndpointsOverMpi, survive_a_node_that_ends) {
   for (const char* devices : {"none", "emulated"}) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <fmt/core.h>
 #include <memory>
@@ -19,6 +20,7 @@
 #include "node-runtime/device/devices.hpp"
 #include "node-runtime/transport/p2p/endpoint.hpp"
 #include "node-runtime/transport/p2p/mpi/mpi_wire.hpp"
+#include "node-runtime/transport/p2p/note.hpp"
 #include "tests/transport/p2p/device_place.hpp"
 #include "tests/transport/p2p/random_messages.hpp"
 
@@ -37,6 +39,7 @@ struct ProgramOptions {
   int refusing_node = -1;  ///< its (emulated) devices map nothing
   int leaving_node = -1;   ///< ends in the middle of things
   bool tells = false;
+  std::uint64_t late_notes = 0;  ///< instead of messages; node 1 reads when all were sent
 };
 
 /// Drives the endpoint until all nodes have come here.
@@ -95,7 +98,37 @@ int end_alone(Endpoint& endpoint, const std::vector<Request>& requests) {
   ::_exit(failed > 0 ? 0 : 1);  // MPI cannot be ended any more
 }
 
+/// Notes of node 0 to node 1, which does not read until all are sent. Node 0 says whether it finds
+/// node 1 behind then, and whether notes wait.
+int send_late_notes(const ProgramOptions& options) {
+  constexpr std::size_t note_bytes = 200;
+  MpiWire wire(MPI_COMM_WORLD, {std::size_t{1} << 16U, !options.apart});
+  Wire::Events events;
+  if (wire.node() == NodeId{0}) {
+    for (std::uint64_t i = 0; i < options.late_notes; ++i) {
+      std::memcpy(wire.begin_note(NodeId{1}, note_bytes).data(), &i, sizeof i);
+      wire.send_note();
+    }
+    std::printf("behind: %d, unsent: %d\n", wire.is_behind(NodeId{1}) ? 1 : 0,
+                wire.has_unsent_notes() ? 1 : 0);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  std::uint64_t count = 0;
+  int wrong = 0;
+  const bool reads = wire.node() == NodeId{1};
+  while (reads ? count < options.late_notes : wire.has_unsent_notes()) {
+    events.clear();
+    wire.poll(events);
+    for (const Wire::Note& note : events.notes) {
+      if (read<std::uint64_t>(note.bytes) != count++) ++wrong;
+    }
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  return wrong == 0 && !wire.is_behind(NodeId{1}) ? 0 : 1;
+}
+
 int run(const ProgramOptions& options) {
+  if (options.late_notes > 0) return send_late_notes(options);
   const Endpoint::Options wanted = endpoint_options(options);
   MpiWire wire(MPI_COMM_WORLD, {wanted.window_bytes(), !options.apart});
   const int node = wire.node().value();
@@ -197,6 +230,7 @@ int main(int count, char** arguments) {
     app.add_flag("--apart", options.apart, "nothing is shared but MPI");
     app.add_option("--refusing-node", options.refusing_node, "whose devices map nothing");
     app.add_option("--leaving-node", options.leaving_node, "which ends too early");
+    app.add_option("--late-notes", options.late_notes, "which node 1 reads when all were sent");
     app.add_flag("--tell", options.tells, "says how each message comes");
     try {
       app.parse(count, arguments);

@@ -69,6 +69,7 @@ class FakeWire final : public Wire {
     note.payload.assign(note_.begin() + static_cast<std::ptrdiff_t>(header_bytes), note_.end());
     notes.push_back(std::move(note));
   }
+  [[nodiscard]] bool is_behind(NodeId) const override { return has_late_readers; }
   void send_bytes(NodeId to, FlowId flow, std::span<const std::byte> bytes,
                   OperationId id) override {
     // NOLINTNEXTLINE(*-const-cast): only read
@@ -86,6 +87,7 @@ class FakeWire final : public Wire {
   std::vector<Transfer> sent;
   std::vector<Transfer> received;
   bool is_one_host = false;
+  bool has_late_readers = false;
   std::int64_t reads_left = 1000;
 
  private:

@@ -269,4 +269,53 @@ TEST(PathDecision, sends_empty_messages_over_the_wire_whatever_is_asked_for) {
   }
 }
 
+// ---- expected messages -------------------------------------------------------------------------
+
+TEST(PathDecision, posts_pieces_of_an_expected_message_only_where_the_wire_is_what_it_takes) {
+  const PathDecision decision({}, {});
+  PathQuery s{.bytes = 1 << 20, .sender = host_run, .receiver = host_run};
+  EXPECT_FALSE(decision.posts_pieces(s, 8192)) << "the receiver's core reads";
+  s.no_read = "not allowed";
+  EXPECT_FALSE(decision.posts_pieces(s, 8192)) << "it passes slots in shared memory";
+  s.no_shared = "apart";
+  EXPECT_TRUE(decision.posts_pieces(s, 8192));
+  EXPECT_FALSE(decision.posts_pieces(s, 1 << 20)) << "it goes with a note";
+  for (const SideFacts& receiver : {host_parts, locked_parts, device_run}) {
+    s.receiver = receiver;
+    EXPECT_FALSE(decision.posts_pieces(s, 8192)) << "it is unpacked from slots";
+  }
+  s.receiver = host_run;
+  s.no_read = {};
+  EXPECT_TRUE(PathDecision({}, {}, Path::message).posts_pieces(s, 8192)) << "it is wanted";
+}
+
+TEST(PathDecision, lets_the_sender_of_an_expected_message_use_only_places_that_are_set_aside) {
+  const PathDecision decision({}, {});
+  const auto choice = [&](const PathQuery& s, bool are_posted = false) {
+    return decision.hand_over(s, are_posted, 8192);
+  };
+  PathQuery s{.bytes = 0, .sender = host_run, .receiver = host_run};
+  EXPECT_EQ(choice(s), Handover::deliver);
+  EXPECT_EQ(choice(s, true), Handover::deliver) << "it says that it is empty";
+  s.bytes = 8192;
+  EXPECT_EQ(choice(s), Handover::deliver);
+  EXPECT_EQ(choice(s, true), Handover::pieces);
+  s.bytes = 8193;
+  EXPECT_EQ(choice(s), Handover::announce) << "the receiver reads it";
+  EXPECT_EQ(choice(s, true), Handover::pieces);
+  s.sender = device_parts;
+  EXPECT_EQ(choice(s, true), Handover::pieces) << "packed by the sender's slots";
+  s = {.bytes = 8, .sender = device_run, .receiver = host_run};
+  EXPECT_EQ(choice(s), Handover::announce) << "a note takes host memory only";
+  s = {.bytes = 64'000'000, .sender = device_parts, .receiver = device_run};
+  EXPECT_EQ(choice(s), Handover::put);
+  s.maps_put = false;
+  EXPECT_EQ(choice(s), Handover::announce);
+  s = {.bytes = 64'000'000, .sender = device_run, .receiver = device_parts};
+  EXPECT_EQ(choice(s), Handover::announce) << "the receiver's device reads it";
+  s.sender = device_parts;
+  EXPECT_EQ(chosen(s), Path::ring);
+  EXPECT_EQ(choice(s), Handover::announce) << "slots are the receiver's to give";
+}
+
 }  // namespace heddle::p2p

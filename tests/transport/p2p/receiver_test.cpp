@@ -229,4 +229,138 @@ TEST_F(ReceiverTest, fails_what_only_a_lost_node_can_send) {
   receiver.receives().abandon(Error(ErrorCode::internal, "the test is over"));
 }
 
+// ---- expected messages -------------------------------------------------------------------------
+
+namespace {
+
+NoteHeader for_room(Kind kind, const Receive& receive, std::int64_t bytes) {
+  NoteHeader header = message(kind, bytes);
+  header.receive = receive.id;
+  return header;
+}
+
+class ExpectingReceiverTest : public ReceiverTest {
+ protected:
+  std::shared_ptr<Receive> expect(std::int64_t bytes) {
+    auto receive = parts.receive({target.data(), bytes, Scalar::byte}, {});
+    receiver.expect(receive, {peer, 4, ChannelId{0}}, bytes_of(std::string_view("tile 3")));
+    EXPECT_TRUE(receiver.is_valid());
+    return receive;
+  }
+  void end_piece(std::size_t number, bool is_blank) {
+    receiver.ended(parts.pieces.take(parts.wire.received.at(number).id), std::nullopt, is_blank);
+    EXPECT_TRUE(receiver.is_valid());
+  }
+};
+
+}  // namespace
+
+TEST_F(ExpectingReceiverTest, posts_pieces_for_another_host_before_it_tells_of_the_room) {
+  const auto receive = expect(600);
+  const auto notes = parts.wire.take_notes();
+  ASSERT_EQ(notes.size(), 1U);
+  const NoteHeader& said = notes[0].header;
+  EXPECT_EQ(said.kind, Kind::expect);
+  EXPECT_EQ(said.bytes, 600);
+  EXPECT_EQ(said.receive, receive->id);
+  EXPECT_EQ(said.slot, 5);
+  EXPECT_EQ(said.piece_bytes, 128);
+  EXPECT_EQ(text_of(notes[0].payload), "tile 3");
+  ASSERT_EQ(parts.wire.received.size(), 5U);
+  EXPECT_EQ(parts.wire.received[1].bytes.data(), target.data() + 128);
+  EXPECT_EQ(parts.wire.received[1].flow.value(), said.flow);
+  EXPECT_EQ(receiver.receives().posted_ahead(), 5);
+  for (const std::size_t piece : {4U, 0U, 2U, 1U, 3U}) {
+    EXPECT_FALSE(receive->is_done());
+    end_piece(piece, false);
+  }
+  EXPECT_EQ(receive->wait().bytes, 600);
+  EXPECT_EQ(receive->wait().path, Path::message);
+  EXPECT_EQ(receiver.receives().posted_ahead(), 0);
+  EXPECT_TRUE(parts.wire.take_notes().empty()) << "nothing is answered";
+}
+
+TEST_F(ExpectingReceiverTest, posts_no_pieces_on_its_host_for_short_messages_or_beyond_the_bound) {
+  const auto pieces_for = [&](std::int64_t bytes) {
+    parts.wire.received.clear();
+    static_cast<void>(expect(bytes));
+    EXPECT_EQ(parts.wire.take_notes().at(0).header.slot,
+              static_cast<std::int32_t>(parts.wire.received.size()));
+    return parts.wire.received.size();
+  };
+  EXPECT_EQ(pieces_for(100), 0U);
+  EXPECT_EQ(pieces_for(101), 1U);
+  parts.options.posted_pieces_max = 2;
+  EXPECT_EQ(pieces_for(300), 0U);
+  EXPECT_EQ(pieces_for(101), 1U);
+  EXPECT_EQ(pieces_for(101), 0U);
+  parts.options.posted_pieces_max = 100;
+  parts.wire.is_one_host = true;
+  EXPECT_EQ(pieces_for(600), 0U);
+  receiver.receives().abandon(Error(ErrorCode::internal, "the test is over"));
+}
+
+TEST_F(ExpectingReceiverTest, follows_a_note_when_the_last_posted_piece_is_back) {
+  for (const bool comes_early : {true, false}) {
+    SCOPED_TRACE(comes_early);
+    parts.wire.received.clear();
+    const auto empty = expect(200);
+    const auto broken = expect(200);
+    NoteHeader why = for_room(Kind::broken, *broken, 0);
+    why.slot = static_cast<std::int32_t>(ErrorCode::usage);
+    const auto notes = [&] {
+      receiver.room_note(for_room(Kind::deliver, *empty, 0), {});
+      receiver.sender_broke(why, bytes_of(std::string_view("it does not fit")));
+    };
+    if (comes_early) notes();
+    end_piece(0, true);
+    end_piece(2, false);  // the sender failed behind this piece
+    EXPECT_FALSE(empty->is_done() || broken->is_done());
+    end_piece(1, true);
+    end_piece(3, true);
+    EXPECT_EQ(empty->is_done(), comes_early);
+    if (!comes_early) notes();
+    ASSERT_TRUE(empty->is_done() && broken->is_done());
+    EXPECT_EQ(empty->wait().bytes, 0);
+    EXPECT_EQ(failure_of(broken), "it does not fit");
+    EXPECT_TRUE(parts.pieces.empty() && receiver.is_valid());
+  }
+}
+
+TEST_F(ExpectingReceiverTest, takes_what_is_delivered_read_or_written_by_a_device) {
+  parts.wire.is_one_host = true;
+  const std::vector<std::byte> source = counted(600);
+  const auto delivered = expect(100);
+  receiver.room_note(for_room(Kind::deliver, *delivered, 100), std::span(source).first(100));
+  EXPECT_EQ(delivered->wait().path, Path::eager);
+  EXPECT_TRUE(std::equal(source.begin(), source.begin() + 100, target.begin()));
+  EXPECT_EQ(parts.credits.held(peer), 0) << "it has taken no room";
+  const auto read = expect(600);
+  NoteHeader announced = for_room(Kind::announce, *read, 600);
+  announced.begin = std::bit_cast<std::int64_t>(source.data());
+  receiver.room_note(announced, {});
+  while (receiver.read_on()) EXPECT_TRUE(receiver.is_valid());
+  EXPECT_EQ(read->wait().path, Path::get);
+  EXPECT_TRUE(std::equal(source.begin(), source.end(), target.begin()));
+  const auto written = expect(600);
+  NoteHeader filled = for_room(Kind::filled, *written, 600);
+  filled.begin = 0;
+  receiver.receives().filled(peer, filled);
+  EXPECT_EQ(written->wait().path, Path::put);
+  EXPECT_TRUE(parts.requests.is_zero() && receiver.is_valid());
+}
+
+TEST_F(ExpectingReceiverTest, fails_with_its_sender_and_is_not_cancelled) {
+  const auto receive = expect(600);
+  receiver.cancel(receive->id);
+  EXPECT_FALSE(receive->is_done());
+  const Error why(ErrorCode::communication, "node 1 is lost");
+  parts.neighbours.lost(peer);
+  receiver.lost(peer, why);
+  EXPECT_EQ(failure_of(receive), "node 1 is lost");
+  EXPECT_TRUE(parts.pieces.empty() && receiver.is_valid());
+  EXPECT_EQ(receiver.receives().posted_ahead(), 0);
+  EXPECT_EQ(failure_of(expect(600)), "expecting a message of node 1, which is lost");
+}
+
 }  // namespace heddle::p2p

@@ -227,4 +227,171 @@ TEST_F(SenderTest, tells_the_receiver_that_a_device_failed_but_keeps_the_flow_of
             std::string::npos);
 }
 
+// ---- expected messages -------------------------------------------------------------------------
+
+namespace {
+
+/// Room of the peer for 600 bytes in `pieces` pieces, which are posted.
+NoteHeader room_for_600(std::int32_t tag, std::int32_t pieces) {
+  NoteHeader header;
+  header.kind = Kind::expect;
+  header.tag = tag;
+  header.bytes = 600;
+  header.digest = Datatype(Scalar::byte).signature().repeated(600).digest(600);
+  header.is_contiguous = 1;
+  header.receive = 88;
+  header.flow = 9;
+  header.slot = pieces;
+  header.piece_bytes = 128;
+  return header;
+}
+
+}  // namespace
+
+TEST_F(SenderTest, hears_of_rooms_with_the_words_that_come_with_them) {
+  EXPECT_FALSE(sender.expects(peer, 4, ChannelId{0}));
+  EXPECT_EQ(
+      text_of(sender.expected(peer, room_for_600(4, 0), bytes_of(std::string_view("tile 3")))),
+      "tile 3");
+  EXPECT_TRUE(sender.expects(peer, 4, ChannelId{0}));
+  EXPECT_FALSE(sender.expects(NodeId{2}, 4, ChannelId{0}));
+  EXPECT_FALSE(sender.expects(peer, 4, ChannelId{1}));
+  sender.lost(peer, Error(ErrorCode::communication, "node 1 is lost"));
+  EXPECT_FALSE(sender.expects(peer, 4, ChannelId{0}));
+}
+
+TEST_F(SenderTest, sends_an_expected_message_into_the_posted_pieces_without_a_note) {
+  const std::vector<std::byte> memory = counted(1200);
+  for (const Outgoing& message : {Outgoing{memory.data(), 600, Scalar::byte}, strided(memory)}) {
+    parts.wire.sent.clear();
+    const auto send = parts.send(message, peer, 4);
+    static_cast<void>(sender.expected(peer, room_for_600(4, 5), {}));
+    sender.start_expected(send);
+    EXPECT_TRUE(parts.wire.take_notes().empty());
+    EXPECT_EQ(parts.wire.sent.at(0).flow.value(), 9);
+    EXPECT_EQ(parts.wire.sent.at(0).bytes.size(), 128U);
+    for (std::size_t piece = 0; piece < 5; ++piece) {
+      ASSERT_LT(piece, parts.wire.sent.size());
+      EXPECT_FALSE(send->is_done());
+      complete(piece);
+      sender.sends().serve_waiting();
+    }
+    EXPECT_EQ(send->wait().path, Path::message);
+    EXPECT_TRUE(parts.wire.take_notes().empty());
+  }
+}
+
+TEST_F(SenderTest, completes_the_posted_pieces_of_an_expected_message_that_is_empty) {
+  const auto send = parts.send({nullptr, 0, Scalar::byte}, peer, 4);
+  static_cast<void>(sender.expected(peer, room_for_600(4, 5), {}));
+  sender.start_expected(send);
+  EXPECT_EQ(send->wait().bytes, 0);
+  const auto notes = parts.wire.take_notes();
+  ASSERT_EQ(notes.size(), 1U);
+  EXPECT_EQ(notes[0].header.kind, Kind::deliver);
+  EXPECT_EQ(notes[0].header.receive, 88);
+  ASSERT_EQ(parts.wire.sent.size(), 5U);
+  EXPECT_FALSE(parts.pieces.empty());
+  for (std::size_t piece = 0; piece < 4; ++piece) {
+    EXPECT_TRUE(parts.wire.sent[piece].bytes.empty());
+    complete(piece);
+  }
+  parts.neighbours.lost(peer);
+  sender.lost(peer, Error(ErrorCode::communication, "node 1 is lost"));
+  EXPECT_TRUE(parts.pieces.empty() && sender.is_valid()) << "the last one never ends";
+}
+
+TEST_F(SenderTest, refuses_to_send_what_does_not_fit_its_room_and_tells_the_receiver) {
+  const std::vector<std::byte> memory = counted(1200);
+  for (const Outgoing& message :
+       {Outgoing{memory.data(), 599, Scalar::byte}, Outgoing{memory.data(), 150, Scalar::int32}}) {
+    parts.wire.sent.clear();
+    const auto send = parts.send(message, peer, 4);
+    static_cast<void>(sender.expected(peer, room_for_600(4, 5), {}));
+    sender.start_expected(send);
+    EXPECT_NE(failure_of(send).find("does not fit the room of 600 bytes that node 1 has for it"),
+              std::string::npos);
+    const auto notes = parts.wire.take_notes();
+    ASSERT_EQ(notes.size(), 1U);
+    EXPECT_EQ(notes[0].header.kind, Kind::broken);
+    EXPECT_EQ(notes[0].header.receive, 88);
+    EXPECT_EQ(notes[0].header.slot, static_cast<std::int32_t>(ErrorCode::usage));
+    EXPECT_EQ(text_in(notes[0]), failure_of(send));
+    EXPECT_EQ(parts.wire.sent.size(), 5U);
+    for (std::size_t piece = 0; piece < 5; ++piece) complete(piece);
+  }
+  EXPECT_TRUE(parts.pieces.empty() && parts.requests.is_zero());
+}
+
+TEST_F(SenderTest, announces_an_expected_message_that_the_receiver_has_to_read) {
+  parts.wire.is_one_host = true;
+  const std::vector<std::byte> memory = counted(600);
+  const auto send = parts.send({memory.data(), 600, Scalar::byte}, peer, 4);
+  static_cast<void>(sender.expected(peer, room_for_600(4, 0), {}));
+  sender.start_expected(send);
+  const auto notes = parts.wire.take_notes();
+  ASSERT_EQ(notes.size(), 1U);
+  EXPECT_EQ(notes[0].header.kind, Kind::announce);
+  EXPECT_EQ(notes[0].header.receive, 88);
+  NoteHeader fetched;
+  fetched.kind = Kind::fetched;
+  fetched.send = send->id;
+  sender.answered(fetched, {});
+  EXPECT_EQ(send->wait().path, Path::get);
+}
+
+/// A copy in a note would wait in this node's memory for as long as the receiver does not read.
+TEST_F(SenderTest, announces_a_small_expected_message_to_a_node_that_reads_late) {
+  const std::vector<std::byte> memory = counted(60);
+  for (const bool is_late : {false, true}) {
+    parts.wire.has_late_readers = is_late;
+    NoteHeader room = room_for_600(4, 0);
+    room.bytes = 60;
+    const auto send = parts.send({memory.data(), 60, Scalar::byte}, peer, 4);
+    room.digest = send->side.digest();
+    static_cast<void>(sender.expected(peer, room, {}));
+    sender.start_expected(send);
+    const auto notes = parts.wire.take_notes();
+    ASSERT_EQ(notes.size(), 1U);
+    EXPECT_EQ(notes[0].header.kind, is_late ? Kind::announce : Kind::deliver);
+    EXPECT_EQ(notes[0].payload.size(), is_late ? 0U : 60U);
+    EXPECT_EQ(send->is_done(), !is_late);
+    if (!is_late) continue;
+    NoteHeader fetched;
+    fetched.kind = Kind::fetched;
+    fetched.send = send->id;
+    sender.answered(fetched, {});
+    EXPECT_TRUE(send->is_done());
+  }
+}
+
+TEST_F(SenderTest, sends_empty_pieces_where_a_device_fails_with_an_expected_message) {
+  EmulatedDevice device(0, {});
+  Parts with_device({&device});
+  Sender here(with_device.shared);
+  const DeviceBuffer memory(device, 600);
+  const auto send = with_device.send({memory.address(), 600, Scalar::byte}, peer, 4);
+  static_cast<void>(here.expected(peer, room_for_600(4, 5), {}));
+  here.start_expected(send);
+  bool is_first = true;
+  std::size_t done = 0;
+  while (!send->is_done()) {
+    with_device.finish_devices([&](const Piece& piece, const std::optional<std::string>&) {
+      here.sends().ended(piece, std::exchange(is_first, false) ? std::optional<std::string>("burnt")
+                                                               : std::nullopt);
+    });
+    ASSERT_LT(done, with_device.wire.sent.size());
+    EXPECT_TRUE(with_device.wire.sent[done].bytes.empty()) << done;
+    here.sends().ended(with_device.pieces.take(with_device.wire.sent[done++].id), std::nullopt);
+    here.sends().serve_waiting();
+    EXPECT_TRUE(here.is_valid());
+  }
+  EXPECT_EQ(done, 5U);
+  EXPECT_NE(failure_of(send).find("burnt"), std::string::npos);
+  const auto notes = with_device.wire.take_notes();
+  ASSERT_EQ(notes.size(), 1U);
+  EXPECT_EQ(notes[0].header.kind, Kind::broken);
+  EXPECT_EQ(notes[0].header.slot, static_cast<std::int32_t>(ErrorCode::communication));
+}
+
 }  // namespace heddle::p2p

@@ -43,10 +43,12 @@ class SimulatedWire final : public Wire {
     if (net_.end(to).is_lost || net_.end(node_).is_lost) return;
     net_.add_note(node_, to, std::move(note_));
   }
+  [[nodiscard]] bool is_behind(NodeId to) const override {
+    return net_.unread_notes(node_, to) >= SimulatedNet::unread_notes_max;
+  }
   void send_bytes(NodeId to, FlowId flow, std::span<const std::byte> bytes,
                   OperationId id) override {
     if (net_.end(to).is_lost || net_.end(node_).is_lost) return;
-    if (bytes.empty()) ++net_.defects_;
     // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): only read
     auto* const memory = const_cast<std::byte*>(bytes.data());
     net_.add_piece({node_.value(), to.value(), flow.value()}, true, {memory, bytes.size(), id});
@@ -83,6 +85,12 @@ bool SimulatedNet::are_on_one_host(NodeId a, NodeId b) const {
   return !options_.hosts.empty() && host(a) == host(b);
 }
 
+std::size_t SimulatedNet::unread_notes(NodeId from, NodeId to) const {
+  const End& e = ends_[static_cast<std::size_t>(to.value())];
+  const auto found = e.notes.find(from.value());
+  return found == e.notes.end() ? 0 : found->second.size();
+}
+
 void SimulatedNet::add_note(NodeId from, NodeId to, std::vector<std::byte> note) {
   End& e = end(to);
   auto& queue = e.notes[from.value()];
@@ -108,7 +116,7 @@ void SimulatedNet::step() {
   const Piece to = flow.receives.front();
   flow.sends.pop_front();
   flow.receives.pop_front();
-  if (from.bytes != to.bytes) {
+  if (from.bytes != to.bytes && from.bytes != 0) {
     ++defects_;
   } else {
     std::memcpy(to.memory, from.memory, from.bytes);
@@ -121,8 +129,8 @@ void SimulatedNet::step() {
   if (flow.sends.empty() && flow.receives.empty()) flows_.erase(key);
   const NodeId sender{std::get<0>(key)};
   const NodeId receiver{std::get<1>(key)};
-  end(sender).complete.push_back({receiver, from.id});
-  end(receiver).complete.push_back({sender, to.id});
+  end(sender).complete.push_back({receiver, from.id, false});
+  end(receiver).complete.push_back({sender, to.id, from.bytes == 0});
   tell_news(sender);
   tell_news(receiver);
 }
@@ -145,7 +153,8 @@ void SimulatedNet::poll(NodeId node, Wire::Events& events) {
   }
   for (std::size_t tries = below(4); tries > 0 && !e.complete.empty(); --tries) {
     std::swap(e.complete[below(e.complete.size())], e.complete.back());
-    events.complete.push_back(e.complete.back().id);
+    const Completion& told = e.complete.back();
+    (told.is_blank ? events.blank : events.complete).push_back(told.id);
     e.complete.pop_back();
   }
   // What was sent before comes before.

@@ -22,6 +22,9 @@ namespace heddle::p2p {
 /// time later.
 class SimulatedNet {
  public:
+  /// A node with as many unread notes of another one is behind it (Wire::is_behind).
+  static constexpr std::size_t unread_notes_max = 6;
+
   struct Options {
     std::size_t window_bytes = 0;  ///< of each node; 0: they share no host memory
     bool is_one_host = false;
@@ -71,6 +74,7 @@ class SimulatedNet {
   struct Completion {
     NodeId peer;
     OperationId id;
+    bool is_blank = false;
   };
   struct End {
     explicit End(HostPages pages) : window(std::move(pages)) {}
@@ -86,6 +90,7 @@ class SimulatedNet {
   [[nodiscard]] End& end(NodeId node) { return ends_[static_cast<std::size_t>(node.value())]; }
   [[nodiscard]] std::size_t below(std::size_t bound) { return random_() % bound; }
   [[nodiscard]] bool are_on_one_host(NodeId a, NodeId b) const;
+  [[nodiscard]] std::size_t unread_notes(NodeId from, NodeId to) const;
   void poll(NodeId node, Wire::Events& events);
   void add_note(NodeId from, NodeId to, std::vector<std::byte> note);
   void add_piece(const FlowKey& key, bool is_send, const Piece& piece);

@@ -200,9 +200,23 @@ void MpiWire::send_note() {
   }
   NoteSend& send = note_sends_.emplace_back(std::move(spare_notes_.back()));
   spare_notes_.pop_back();
+  send.to = note_to_;
+  neighbours_[index_of(note_to_)].unsent_bytes += send.bytes.size();
   check_mpi(MPI_Isend(send.bytes.data(), static_cast<int>(send.bytes.size()), MPI_BYTE,
                       note_to_.value(), note_tag, notes_, &send.request),
             "sending a note");
+}
+
+/// As many bytes as a ring holds may be on their way to any node.
+bool MpiWire::is_behind(NodeId to) const {
+  const Neighbour& neighbour = neighbours_[index_of(to)];
+  if (neighbour.shared < 0) return neighbour.unsent_bytes >= NoteRingMemory::capacity;
+  return !shared_[static_cast<std::size_t>(neighbour.shared)].waiting.empty();
+}
+
+bool MpiWire::has_unsent_notes() const {
+  return !note_sends_.empty() ||
+         std::ranges::any_of(shared_, [](const Shared& shared) { return !shared.waiting.empty(); });
 }
 
 /// Writes the waiting notes; true: none waits any more.
@@ -243,11 +257,13 @@ void MpiWire::drop_ended_pieces() {
     requests_[kept] = requests_[i];
     operations_[kept] = operations_[i];
     with_[kept] = with_[i];
+    is_receive_[kept] = is_receive_[i];
     ++kept;
   }
   requests_.resize(kept);
   operations_.resize(kept);
   with_.resize(kept);
+  is_receive_.resize(kept);
 }
 
 /// Notes that a process had written before it ended were read above.
@@ -272,6 +288,7 @@ void MpiWire::send_bytes(NodeId to, FlowId flow, std::span<const std::byte> byte
   MPI_Request& request = requests_.emplace_back(MPI_REQUEST_NULL);
   operations_.push_back(id);
   with_.push_back(to);
+  is_receive_.push_back(0);
   check_mpi(MPI_Isend(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, to.value(),
                       flow.value(), pieces_, &request),
             "sending a piece of a message");
@@ -281,6 +298,7 @@ void MpiWire::receive_bytes(NodeId from, FlowId flow, std::span<std::byte> into,
   MPI_Request& request = requests_.emplace_back(MPI_REQUEST_NULL);
   operations_.push_back(id);
   with_.push_back(from);
+  is_receive_.push_back(1);
   check_mpi(MPI_Irecv(into.data(), static_cast<int>(into.size()), MPI_BYTE, from.value(),
                       flow.value(), pieces_, &request),
             "receiving a piece of a message");
@@ -317,6 +335,8 @@ void MpiWire::poll_notes(Events& events) {
     check_mpi(MPI_Test(&note_sends_.front().request, &is_done, MPI_STATUS_IGNORE),
               "sending a note");
     if (is_done == 0) break;
+    const NoteSend& sent = note_sends_.front();
+    neighbours_[index_of(sent.to)].unsent_bytes -= sent.bytes.size();
     spare_notes_.push_back(std::move(note_sends_.front()));
     note_sends_.pop_front();
   }
@@ -325,14 +345,19 @@ void MpiWire::poll_notes(Events& events) {
 void MpiWire::poll_pieces(Events& events) {
   if (requests_.empty()) return;
   finished_.resize(requests_.size());
+  statuses_.resize(requests_.size());
   int count = 0;
   check_mpi(MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &count,
-                         finished_.data(), MPI_STATUSES_IGNORE),
+                         finished_.data(), statuses_.data()),
             "waiting for pieces of messages");
   if (count <= 0) return;
-  for (int i = 0; i < count; ++i) {
-    const auto index = static_cast<std::size_t>(finished_[static_cast<std::size_t>(i)]);
-    events.complete.push_back(operations_[index]);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+    const auto index = static_cast<std::size_t>(finished_[i]);
+    int bytes = 1;
+    if (is_receive_[index] != 0) {
+      check_mpi(MPI_Get_count(&statuses_[i], MPI_BYTE, &bytes), "waiting for pieces of messages");
+    }
+    (bytes == 0 ? events.blank : events.complete).push_back(operations_[index]);
   }
   drop_ended_pieces();
 }

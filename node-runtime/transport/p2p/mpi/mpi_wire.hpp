@@ -29,8 +29,9 @@ namespace heddle::p2p {
 /// full waits here, and is written before all later ones. Nodes that cannot map each other's memory
 /// (another user, another PID namespace) go on over MPI: `why_apart()`.
 ///
-/// The endpoints bound the notes in flight. A node of this host whose process has ended is reported
-/// as lost within `watch_ns`.
+/// No call waits for another node, which may be stopped. The endpoints and their programs bound the
+/// notes in flight, what has no bound of its own by asking is_behind(). A node of this host whose
+/// process has ended is reported as lost within `watch_ns`.
 ///
 /// Thread: the one that calls MPI. Construction and destruction are collective.
 class MpiWire final : public Wire {
@@ -68,6 +69,9 @@ class MpiWire final : public Wire {
   void read(NodeId from, std::uint64_t address, std::span<std::byte> into) override;
   [[nodiscard]] std::span<std::byte> begin_note(NodeId to, std::size_t bytes) override;
   void send_note() override;
+  [[nodiscard]] bool is_behind(NodeId to) const override;
+  /// Some notes have neither been written where their reader finds them nor been taken by MPI.
+  [[nodiscard]] bool has_unsent_notes() const;
   void send_bytes(NodeId to, FlowId flow, std::span<const std::byte> bytes,
                   OperationId id) override;
   void receive_bytes(NodeId from, FlowId flow, std::span<std::byte> into, OperationId id) override;
@@ -83,6 +87,7 @@ class MpiWire final : public Wire {
     MPI_Request request = MPI_REQUEST_NULL;
   };
   struct NoteSend {
+    NodeId to;
     std::vector<std::byte> bytes;
     MPI_Request request = MPI_REQUEST_NULL;
   };
@@ -93,6 +98,7 @@ class MpiWire final : public Wire {
     std::int32_t shared = -1;  ///< its number in shared_
     bool is_read = false;      ///< its process's memory, by this one
     pid_t process = 0;
+    std::size_t unsent_bytes = 0;  ///< of notes that MPI has not taken yet
   };
   /// A node, perhaps this one, with which memory is shared.
   struct Shared {
@@ -140,7 +146,9 @@ class MpiWire final : public Wire {
   std::vector<MPI_Request> requests_;
   std::vector<OperationId> operations_;  ///< of requests_, by index
   std::vector<NodeId> with_;             ///< likewise: the other node
+  std::vector<char> is_receive_;         ///< likewise
   std::vector<int> finished_;
+  std::vector<MPI_Status> statuses_;
 };
 
 }  // namespace heddle::p2p
