@@ -174,6 +174,8 @@ class RecordedRun final : public PredictionSubject {
     was.machine.nodes = was_.description.machine.nodes;
     was.machine.cpu_workers = was_.description.machine.cpu_workers;
     was.machine.nodes_per_host = was_.description.machine.nodes_per_host;
+    was.machine.host_order = was_.description.machine.host_order;
+    was.machine.hosts = was_.description.machine.hosts;
     const MachineDescription& now = crowd == Crowd::other ? one.machine : was;
     const double bytes = one.matrix_bytes();
     // Lazy: it takes some seconds, and repeating a run unchanged does not need it.

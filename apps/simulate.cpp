@@ -4,11 +4,13 @@
 #include <fmt/core.h>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "apps/simulation/configuration_keys.hpp"
+#include "apps/simulation/machine_hosts.hpp"
 #include "apps/simulation/predict.hpp"
 #include "apps/simulation/rehearsal_plan.hpp"
 #include "apps/simulation/rehearsed_clock.hpp"
@@ -98,11 +100,12 @@ class ProblemOfFile final : public PredictionSubject {
     const auto chosen = [](const auto& key) {
       return key ? static_cast<std::int64_t>(*key) : std::int64_t{-1};
     };
-    return fmt::format("{} in {} ({}, {}, tree {}) on {} x {}, {} a host, {} workers, {} devices",
-                       problem_name(one), problem.cut, chosen(problem.layout.strip),
-                       chosen(problem.layout.small), chosen(problem.layout.tree),
-                       problem.distribution.grid_rows, problem.distribution.grid_columns,
-                       machine.nodes_per_host, machine.cpu_workers, machine.devices);
+    return fmt::format(
+        "{} in {} ({}, {}, tree {}) on {} x {}, {} a host ({}), {} workers, {} devices",
+        problem_name(one), problem.cut, chosen(problem.layout.strip), chosen(problem.layout.small),
+        chosen(problem.layout.tree), problem.distribution.grid_rows,
+        problem.distribution.grid_columns, machine.nodes_per_host, hosts_json(machine).dump(),
+        machine.cpu_workers, machine.devices);
   }
   /// By start time; if there are many tasks, in the order of the walk.
   [[nodiscard]] static std::vector<BeginOrder> orders_of(const PredictionCase& one,

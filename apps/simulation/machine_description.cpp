@@ -10,6 +10,7 @@
 #include <vector>
 #include <yaml-cpp/yaml.h>
 
+#include "apps/simulation/machine_hosts.hpp"
 #include "apps/simulation/tuned_machine.hpp"
 #include "base/error.hpp"
 #include "base/printable.hpp"
@@ -99,9 +100,9 @@ class DescriptionReader {
     complaints.of([&] {
       yaml_.expect_map(
           root, "machine",
-          {version_key, "name", "nodes", "nodes_per_host", "cpu_workers", "cores", "devices",
-           "device_memory", "device_streams", "stream_depth", "inverse_block", "to_device",
-           "to_host", "to_peer", "network", "memory", "runtime", "kernels"},
+          {version_key, "name", "nodes", "nodes_per_host", "hosts", "cpu_workers", "cores",
+           "devices", "device_memory", "device_streams", "stream_depth", "inverse_block",
+           "to_device", "to_host", "to_peer", "network", "memory", "runtime", "kernels"},
           paths_below());
     });
     replay::SimulatedMachine& machine = to.machine;
@@ -114,6 +115,7 @@ class DescriptionReader {
     };
     read_count("nodes", 1, counts_max, machine.nodes);
     read_count("nodes_per_host", 1, counts_max, machine.nodes_per_host);
+    complaints.of([&] { read_hosts(yaml_, root, machine); });
     read_count("cpu_workers", 1, counts_max, machine.cpu_workers);
     read_count("cores", 0, counts_max, machine.cores);
     read_count("devices", 0, protocol::places_max - 1, machine.devices);
@@ -312,6 +314,13 @@ KernelTimes times_of(const std::vector<KernelRate>& rates, std::int32_t workers)
   return times;
 }
 
+/// A list is of as many nodes and hosts as it was written for.
+void forget_listed_hosts(replay::SimulatedMachine& machine) {
+  if (machine.host_order != replay::HostOrder::listed) return;
+  machine.host_order = replay::HostOrder::consecutive;
+  machine.hosts.clear();
+}
+
 double gigabytes_per_s(const replay::Way& way) {
   return way.bytes_per_s * 1e-9;
 }
@@ -334,7 +343,7 @@ Measurements measurements_of(const MachineDescription& description) {
     one.copies.to_host = gigabytes_per_s(machine.to_host);
     one.copies.to_peer = gigabytes_per_s(machine.to_peer);
   }
-  const replay::Way& way = machine.way(NodeId{0}, NodeId{machine.nodes - 1});
+  const replay::Way& way = machine.host_count() > 1 ? machine.network : machine.memory;
   if (machine.nodes > 1) {
     result.messages = MessageMeasurement{way.latency_s * 1e6, gigabytes_per_s(way)};
   }
@@ -363,12 +372,11 @@ MachineDescription read_machine_description(const std::optional<std::string>& pa
     const YamlReader yaml("--set machine." + text, {}, YamlReader::Places::unknown);
     DescriptionReader(yaml).read(root, result);
   }
-  if (result.machine.nodes % result.machine.nodes_per_host != 0) {
-    throw Error(
-        ErrorCode::usage,
-        fmt::format("machine '{}': {} nodes do not fill hosts with {} each (nodes_per_host)",
-                    result.machine.name, result.machine.nodes, result.machine.nodes_per_host));
+  const bool says_nodes_per_host = static_cast<bool>(root["nodes_per_host"]);
+  if (!root["hosts"] && (root["nodes"] || says_nodes_per_host)) {
+    forget_listed_hosts(result.machine);
   }
+  settle_hosts(result.machine, says_nodes_per_host);
   return result;
 }
 

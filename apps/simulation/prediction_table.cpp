@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "apps/report.hpp"
+#include "apps/simulation/machine_hosts.hpp"
 #include "apps/simulation/prediction.hpp"
 #include "base/median.hpp"
 #include "base/units.hpp"
@@ -114,6 +115,7 @@ std::string prediction_table(const PredictionCase& one, const Prediction& predic
                                  std::string(80, '-'));
   text += row("problem", problem_name(one));
   text += row("nodes", nodes_name(one, prediction));
+  if (const std::string hosts = hosts_text(m); !hosts.empty()) text += row("hosts", hosts);
   if (!one.machine.note.empty()) text += row("devices", one.machine.note);
   if (m.lacks_cores_for_workers()) {
     text += row("cores", fmt::format("only {} for {} workers of a host; "
@@ -231,6 +233,7 @@ nlohmann::json to_json(const PredictionCase& one, const Prediction& prediction) 
   all["policies"] = {{"priorities", all["priorities"]}};  // where it was before
   const config::Layout& layout = prediction.problem.layout;
   all["nodes_per_host"] = machine.nodes_per_host;
+  all["hosts"] = hosts_json(machine);
   all["tile"] = *layout.tile;
   all["strip"] = *layout.strip;
   all["small"] = *layout.small;

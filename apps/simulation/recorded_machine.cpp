@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 #include <vector>
 
+#include "apps/simulation/machine_hosts.hpp"
 #include "base/median.hpp"
 #include "kernels/kernels.hpp"
 #include "node-runtime/tuning.hpp"
@@ -81,6 +82,7 @@ RecordedMachine recorded_machine(const replay::RunTrace& run, std::int32_t job, 
   machine.name = fmt::format("that of {}", run.source);
   machine.nodes = about.value("nodes", 1);
   machine.nodes_per_host = about.value("nodes_per_host", 1);
+  take_hosts(about, machine);
   machine.cpu_workers = about.value("cpu_workers", 1);
   machine.devices = about.value("devices", 0);
   if (about.contains("device_memory") && about.at("device_memory").is_number()) {

@@ -10,6 +10,7 @@
 
 #include "apps/chart/line_chart.hpp"
 #include "apps/report.hpp"
+#include "apps/simulation/machine_hosts.hpp"
 #include "base/units.hpp"
 #include "config/words.hpp"
 
@@ -153,6 +154,9 @@ class Table {
     if (problem) text += row("problem", *problem);
     const auto nodes = common(cases_, nodes_text);
     if (nodes) text += row("nodes", *nodes);
+    const auto hosts =
+        common(cases_, [](const SweptCase& c) { return hosts_text(c.what.machine.machine); });
+    if (hosts && !hosts->empty()) text += row("hosts", *hosts);
     const auto note = common(cases_, [](const SweptCase& c) { return c.what.machine.note; });
     if (note && !note->empty()) text += row("devices", *note);
     const auto cut = common(cases_, [](const SweptCase& c) { return c.prediction->problem.cut; });

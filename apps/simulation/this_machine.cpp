@@ -159,17 +159,31 @@ std::vector<tuning::Workers> ThisMachine::processes_of(const Crowd& crowd) const
   return processes;
 }
 
+namespace {
+
+/// The nodes of host 0.
+std::vector<NodeId> first_nodes(const replay::SimulatedMachine& machine) {
+  std::vector<NodeId> nodes;
+  for (NodeId node{0}; node.value() < machine.nodes; ++node) {
+    if (machine.host_of(node) == 0) nodes.push_back(node);
+  }
+  return nodes;
+}
+
+}  // namespace
+
 RehearsalCast ThisMachine::cast_of(const Played& played) const {
   constexpr std::int64_t elements_max = (std::int64_t{1} << 30) / sizeof(double);  // of a host
   RehearsalCast cast;
   const Crowd crowd = crowd_of(played.machine, 0);
   cast.processes = processes_of(crowd);
   cast.copies_have_cores = has_spare_cores(crowd);
-  for (std::int32_t p = 0; p < std::ssize(cast.processes); ++p) {
-    const auto node = static_cast<std::size_t>(p);
+  const std::vector<NodeId> nodes = first_nodes(played.machine.machine);
+  for (std::size_t p = 0; p < cast.processes.size(); ++p) {
+    const auto node = static_cast<std::size_t>(nodes[p].value());
     const BeginOrder order = node < played.orders.size() ? played.orders[node] : BeginOrder();
     cast.plans.push_back(
-        plan_rehearsal(played.what, NodeId{p}, order, elements_max / std::ssize(cast.processes)));
+        plan_rehearsal(played.what, nodes[p], order, elements_max / std::ssize(cast.processes)));
   }
   return cast;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -26,15 +27,37 @@ struct WakingTimes {
   std::vector<double> seconds;
 };
 
+/// Which nodes are on which host.
+enum class HostOrder : std::uint8_t {
+  consecutive,  ///< node i on host i / nodes_per_host
+  round,        ///< node i on host i % host_count()
+  listed        ///< node i on hosts[i]
+};
+
 /// A machine with equal nodes on which a program runs in virtual time, including the costs of the
 /// runtime.
 struct SimulatedMachine {
   std::string name;
   std::int32_t nodes = 1;
   std::int32_t nodes_per_host = 1;  ///< nodes of a host exchange messages through memory
-  [[nodiscard]] bool are_neighbours(NodeId a, NodeId b) const {
-    return a.value() / nodes_per_host == b.value() / nodes_per_host;
+  HostOrder host_order = HostOrder::consecutive;
+  /// By node: 0 to host_count() - 1, each nodes_per_host times; empty unless they are listed.
+  std::vector<std::int32_t> hosts;
+  [[nodiscard]] std::int32_t host_count() const {
+    return (nodes + nodes_per_host - 1) / nodes_per_host;
   }
+  [[nodiscard]] std::int32_t host_of(NodeId node) const {
+    switch (host_order) {
+      case HostOrder::consecutive:
+        break;
+      case HostOrder::round:
+        return node.value() % host_count();
+      case HostOrder::listed:
+        return hosts[static_cast<std::size_t>(node.value())];
+    }
+    return node.value() / nodes_per_host;
+  }
+  [[nodiscard]] bool are_neighbours(NodeId a, NodeId b) const { return host_of(a) == host_of(b); }
   std::int32_t cpu_workers = 1;  ///< per node
   [[nodiscard]] std::int32_t workers_on_host() const {
     return cpu_workers * std::min(nodes, nodes_per_host);

@@ -60,6 +60,7 @@ struct RandomSimulation {
             {"a", 1, 1, 1e-6, 2e-6, 1}, {"b", 1, 1, 20e-6, 3e-6, 1}, {"c", 1, 1, 5e-6, 50e-6, 1}},
         std::uint64_t{1000} << below(12));
     machine.cores = below(3) * below(8);  // for some hosts too few
+    machine.host_order = below(2) == 0 ? HostOrder::consecutive : HostOrder::round;
   }
 
   SimulatedMachine machine;

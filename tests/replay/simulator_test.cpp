@@ -213,6 +213,34 @@ TEST(Simulator, neighbours_read_each_other_s_memory) {
   EXPECT_EQ(ns(simulate(machine, job, {})), 1000 + 50 + 4000 + 1000);
 }
 
+TEST(Simulator, dealing_nodes_round_hosts_changes_which_messages_leave_their_host) {
+  SimulatedMachine machine = free_machine();
+  machine.nodes = 4;
+  machine.nodes_per_host = 2;
+  machine.memory = {50e-9, 8e9};
+  machine.network = {300e-9, 4e9};
+  const std::int64_t by_memory_ns = 1000 + 50 + 1000 + 1000;
+  const std::int64_t by_network_ns = 1000 + 300 + 2000 + 1000;
+  const auto from_0_to = [&](std::int32_t node) {
+    ProgramWriter writer;
+    const TileId a = writer.tile(0, 0);
+    const TileId b = writer.tile(node, 0);
+    writer.task({writer.read_write(a)});
+    writer.task({writer.read_write(b), writer.read(a)});
+    ScriptedJob job = job_of(writer);
+    return ns(simulate(machine, job, {}));
+  };
+  EXPECT_EQ(from_0_to(1), by_memory_ns);
+  EXPECT_EQ(from_0_to(2), by_network_ns);
+  machine.host_order = HostOrder::round;
+  EXPECT_EQ(from_0_to(1), by_network_ns);
+  EXPECT_EQ(from_0_to(2), by_memory_ns);
+  machine.host_order = HostOrder::listed;
+  machine.hosts = {0, 1, 1, 0};
+  EXPECT_EQ(from_0_to(2), by_network_ns);
+  EXPECT_EQ(from_0_to(3), by_memory_ns);
+}
+
 TEST(Simulator, messages_share_an_interface) {
   ProgramWriter writer;
   const TileId a = writer.tile(0, 0);

@@ -4,10 +4,12 @@
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <unistd.h>
 #include <vector>
 
+#include "apps/simulation/machine_hosts.hpp"
 #include "apps/simulation/tuned_machine.hpp"
 #include "base/error.hpp"
 #include "kernels/kernels.hpp"
@@ -31,9 +33,9 @@ class MachineText {
     return read_machine_description(path_, overrides, {});
   }
   /// Why it is refused.
-  [[nodiscard]] std::string refusal() const {
+  [[nodiscard]] std::string refusal(const std::vector<std::string>& overrides = {}) const {
     try {
-      static_cast<void>(read());
+      static_cast<void>(read(overrides));
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::usage);
       return error.what();
@@ -138,6 +140,83 @@ TEST(MachineDescription, QuotesWhatATerminalWouldTakeForACommand) {
       << why;
   EXPECT_EQ(why.find('\x1b'), std::string::npos);
   EXPECT_EQ(why.find('\a'), std::string::npos);
+}
+
+/// The host of each node.
+std::vector<std::int32_t> hosts_of(const replay::SimulatedMachine& machine) {
+  std::vector<std::int32_t> hosts;
+  for (NodeId node{0}; node.value() < machine.nodes; ++node) {
+    hosts.push_back(machine.host_of(node));
+  }
+  return hosts;
+}
+
+TEST(MachineDescription, SaysWhichNodesAreOnWhichHost) {
+  const MachineText text("heddle_simulated_machine: 1\nnodes: 6\nnodes_per_host: 2\n");
+  using Hosts = std::vector<std::int32_t>;
+  EXPECT_EQ(hosts_of(text.read().machine), (Hosts{0, 0, 1, 1, 2, 2}));
+  EXPECT_EQ(hosts_of(text.read({"hosts=consecutive"}).machine), (Hosts{0, 0, 1, 1, 2, 2}));
+  EXPECT_EQ(hosts_text(text.read().machine), "");
+  const replay::SimulatedMachine round = text.read({"hosts=round"}).machine;
+  EXPECT_EQ(hosts_of(round), (Hosts{0, 1, 2, 0, 1, 2}));
+  EXPECT_TRUE(round.are_neighbours(NodeId{1}, NodeId{4}));
+  EXPECT_FALSE(round.are_neighbours(NodeId{0}, NodeId{1}));
+  EXPECT_EQ(hosts_text(round), "3 with 2 nodes each, dealt round");
+  EXPECT_EQ(hosts_of(text.read({"hosts=round", "nodes=4"}).machine), (Hosts{0, 1, 0, 1}));
+  const replay::SimulatedMachine listed = text.read({"hosts=[1, 0, 0, 2, 1, 2]"}).machine;
+  EXPECT_EQ(hosts_of(listed), (Hosts{1, 0, 0, 2, 1, 2}));
+  EXPECT_EQ(hosts_text(listed), "3 with 2 nodes each, as listed");
+}
+
+TEST(MachineDescription, ListedHostsSayHowManyNodesTheyHave) {
+  const MachineText text("heddle_simulated_machine: 1\nnodes: 4\nhosts: [0, 1, 1, 0]\n");
+  EXPECT_EQ(text.read().machine.nodes_per_host, 2);
+  EXPECT_EQ(text.read({"nodes_per_host=2"}).machine.host_count(), 2);
+  // What is known of other nodes is not said of these.
+  const MachineDescription others =
+      read_machine_description({}, {"nodes=6", "nodes_per_host=3"}, text.read());
+  EXPECT_EQ(hosts_of(others.machine), (std::vector<std::int32_t>{0, 0, 0, 1, 1, 1}));
+}
+
+TEST(MachineDescription, RefusesHostsThatCannotBe) {
+  const MachineText text("heddle_simulated_machine: 1\nname: m\nnodes: 4\n");
+  const auto expect_refused = [&](const std::string& hosts, const std::string& why) {
+    const std::string refusal = text.refusal({hosts});
+    EXPECT_NE(refusal.find(why), std::string::npos) << hosts << ": " << refusal;
+  };
+  expect_refused("hosts=rund", "'hosts' must be 'consecutive', 'round', or a list");
+  expect_refused("hosts=rund", "found 'rund'");
+  expect_refused("hosts={a: 1}", "'hosts' must be 'consecutive', 'round', or a list");
+  expect_refused("hosts=[0, -1, 1, 0]", "whole numbers of hosts, from 0 on; found '-1'");
+  expect_refused("hosts=[0, 1.5, 1, 0]", "found '1.5'");
+  expect_refused("hosts=[0, [1], 1, 0]", "whole numbers of hosts, from 0 on");
+  expect_refused("hosts=[0, 0, 1]",
+                 "machine 'm': 'hosts' lists the hosts of 3 nodes, and there "
+                 "are 4 (nodes)");
+  expect_refused("hosts=[0, 0, 2, 2]", "names host 2, but no node of host 1; number hosts from 0");
+  expect_refused("hosts=[0, 0, 1000000000, 1]", "names host 1000000000, but no node of host 2");
+  expect_refused("hosts=[1, 1, 2, 2]", "but no node of host 0");
+  expect_refused("hosts=[0, 0, 0, 1]", "puts 3 nodes on host 0 and 1 on host 1; all hosts must");
+  EXPECT_NE(text.refusal({"hosts=[0, 0, 1, 1]", "nodes_per_host=4"})
+                .find("'hosts' puts 2 nodes on each host, and 'nodes_per_host' is 4; leave out"),
+            std::string::npos);
+  EXPECT_NE(text.refusal({"hosts=round", "nodes_per_host=3"})
+                .find("4 nodes do not fill hosts with 3 each (nodes_per_host)"),
+            std::string::npos);
+}
+
+TEST(MachineDescription, HostsAreInReportsAsTheyWere) {
+  const MachineText text("heddle_simulated_machine: 1\nnodes: 4\nnodes_per_host: 2\n");
+  for (const char* hosts : {"hosts=consecutive", "hosts=round", "hosts=[1, 0, 0, 1]"}) {
+    const replay::SimulatedMachine was = text.read({hosts}).machine;
+    replay::SimulatedMachine now = text.read().machine;
+    take_hosts({{"hosts", hosts_json(was)}}, now);
+    EXPECT_EQ(hosts_of(now), hosts_of(was)) << hosts;
+    EXPECT_EQ(hosts_json(now), hosts_json(was));
+  }
+  replay::SimulatedMachine of_run = text.read().machine;
+  take_hosts(nlohmann::json::object(), of_run);
+  EXPECT_EQ(of_run.host_order, replay::HostOrder::consecutive);
 }
 
 TEST(MachineDescription, OfAnotherFileAsksForItsVersionAlone) {
