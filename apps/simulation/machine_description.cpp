@@ -100,9 +100,10 @@ class DescriptionReader {
     complaints.of([&] {
       yaml_.expect_map(
           root, "machine",
-          {version_key, "name", "nodes", "nodes_per_host", "hosts", "cpu_workers", "cores",
-           "devices", "device_memory", "device_streams", "stream_depth", "inverse_block",
-           "to_device", "to_host", "to_peer", "network", "memory", "runtime", "kernels"},
+          {version_key,      "name",         "nodes",         "nodes_per_host", "hosts",
+           "interface",      "cpu_workers",  "cores",         "devices",        "device_memory",
+           "device_streams", "stream_depth", "inverse_block", "to_device",      "to_host",
+           "to_peer",        "network",      "memory",        "runtime",        "kernels"},
           paths_below());
     });
     replay::SimulatedMachine& machine = to.machine;
@@ -116,6 +117,7 @@ class DescriptionReader {
     read_count("nodes", 1, counts_max, machine.nodes);
     read_count("nodes_per_host", 1, counts_max, machine.nodes_per_host);
     complaints.of([&] { read_hosts(yaml_, root, machine); });
+    complaints.of([&] { read_interface(yaml_, root, machine); });
     read_count("cpu_workers", 1, counts_max, machine.cpu_workers);
     read_count("cores", 0, counts_max, machine.cores);
     read_count("devices", 0, protocol::places_max - 1, machine.devices);

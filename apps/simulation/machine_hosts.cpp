@@ -15,14 +15,24 @@ namespace heddle {
 namespace {
 
 using replay::HostOrder;
+using replay::InterfaceOwner;
 using replay::SimulatedMachine;
 
 constexpr const char* consecutive_word = "consecutive";
 constexpr const char* round_word = "round";
 
+constexpr const char* node_word = "node";
+constexpr const char* host_word = "host";
+
 std::optional<HostOrder> order_of(const std::string& word) {
   if (word == consecutive_word) return HostOrder::consecutive;
   if (word == round_word) return HostOrder::round;
+  return std::nullopt;
+}
+
+std::optional<InterfaceOwner> owner_of(const std::string& word) {
+  if (word == node_word) return InterfaceOwner::node;
+  if (word == host_word) return InterfaceOwner::host;
   return std::nullopt;
 }
 
@@ -95,6 +105,19 @@ void read_hosts(const YamlReader& yaml, const YAML::Node& machine, SimulatedMach
   }
 }
 
+void read_interface(const YamlReader& yaml, const YAML::Node& machine, SimulatedMachine& to) {
+  const YAML::Node interface = machine["interface"];
+  if (!interface) return;
+  constexpr const char* expected = "'node' or 'host': whose nodes share a network interface";
+  const auto word = yaml.scalar<std::string>(machine, "interface", expected);
+  const auto owner = owner_of(word);
+  if (!owner) {
+    yaml.fail(interface.Mark(),
+              fmt::format("'interface' must be {}; found '{}'", expected, printable(word)));
+  }
+  to.interface_owner = *owner;
+}
+
 void settle_hosts(SimulatedMachine& machine, bool says_nodes_per_host) {
   if (machine.host_order != HostOrder::listed) {
     if (machine.nodes % machine.nodes_per_host == 0) return;
@@ -111,10 +134,14 @@ void settle_hosts(SimulatedMachine& machine, bool says_nodes_per_host) {
 }
 
 std::string hosts_text(const SimulatedMachine& machine) {
-  if (machine.host_order == HostOrder::consecutive) return {};
-  return fmt::format("{} with {} node{} each, {}", machine.host_count(), machine.nodes_per_host,
-                     machine.nodes_per_host == 1 ? "" : "s",
-                     machine.host_order == HostOrder::round ? "dealt round" : "as listed");
+  const bool shares = machine.interface_owner == InterfaceOwner::host;
+  if (machine.host_order == HostOrder::consecutive && !shares) return {};
+  std::string text = fmt::format("{} with {} node{} each", machine.host_count(),
+                                 machine.nodes_per_host, machine.nodes_per_host == 1 ? "" : "s");
+  if (machine.host_order == HostOrder::round) text += ", dealt round";
+  if (machine.host_order == HostOrder::listed) text += ", as listed";
+  if (shares) text += "; one network interface each";
+  return text;
 }
 
 nlohmann::json hosts_json(const SimulatedMachine& machine) {
@@ -129,7 +156,14 @@ nlohmann::json hosts_json(const SimulatedMachine& machine) {
   return consecutive_word;
 }
 
+nlohmann::json interface_json(const SimulatedMachine& machine) {
+  return machine.interface_owner == InterfaceOwner::host ? host_word : node_word;
+}
+
 void take_hosts(const nlohmann::json& report, SimulatedMachine& to) {
+  if (const auto interface = report.find("interface"); interface != report.end()) {
+    to.interface_owner = owner_of(interface->get<std::string>()).value_or(InterfaceOwner::node);
+  }
   const auto hosts = report.find("hosts");
   if (hosts == report.end()) return;
   if (hosts->is_array()) {

@@ -6,25 +6,32 @@
 #include "node-runtime/machine/yaml_reader.hpp"
 #include "replay/simulation/simulated_machine.hpp"
 
-/// Which nodes of a simulated machine are on which host, in files, tables and reports.
+/// Which nodes of a simulated machine are on which host, and what they share there, in files,
+/// tables and reports.
 namespace heddle {
 
 /// Reads the key `hosts` of a machine that has it: `consecutive`, `round`, or a list with the host
 /// of each node. Throws Error(usage) that names the place.
 void read_hosts(const YamlReader& yaml, const YAML::Node& machine, replay::SimulatedMachine& to);
 
+/// Reads the key `interface` of a machine that has it: `node` or `host`.
+void read_interface(const YamlReader& yaml, const YAML::Node& machine,
+                    replay::SimulatedMachine& to);
+
 /// Takes the number of nodes of a host from a list. Throws Error(usage) unless the machine's nodes
 /// fill hosts that are numbered from 0 on and have as many nodes each. `says_nodes_per_host`: the
 /// machine's description has that key, which a list must not contradict.
 void settle_hosts(replay::SimulatedMachine& machine, bool says_nodes_per_host);
 
-/// "4 with 4 nodes each, dealt round"; empty where consecutive nodes share a host.
+/// "4 with 4 nodes each, dealt round; one network interface each"; empty where consecutive nodes
+/// are on a host and each has an interface.
 [[nodiscard]] std::string hosts_text(const replay::SimulatedMachine& machine);
 
-/// The value of the key `hosts`, for a report.
+/// The values of the keys `hosts` and `interface`, for a report.
 [[nodiscard]] nlohmann::json hosts_json(const replay::SimulatedMachine& machine);
-/// What a report says of hosts beside their number of nodes; consecutive where it says nothing, as
-/// runs of nodes do.
+[[nodiscard]] nlohmann::json interface_json(const replay::SimulatedMachine& machine);
+/// What a report says of hosts beside their number of nodes. Reports of runs say nothing: nodes are
+/// consecutive, and each has an interface.
 void take_hosts(const nlohmann::json& report, replay::SimulatedMachine& to);
 
 }  // namespace heddle

@@ -234,6 +234,7 @@ nlohmann::json to_json(const PredictionCase& one, const Prediction& prediction) 
   const config::Layout& layout = prediction.problem.layout;
   all["nodes_per_host"] = machine.nodes_per_host;
   all["hosts"] = hosts_json(machine);
+  all["interface"] = interface_json(machine);
   all["tile"] = *layout.tile;
   all["strip"] = *layout.strip;
   all["small"] = *layout.small;

@@ -100,8 +100,8 @@ void OutgoingMessages::begin_flow(std::int32_t number) {
   if (message.read_from == SimulatedMemory::Reach::device) by(message.send.place, machine.to_host);
   by(message.grant.place, machine.to_device);
   world_.begin_flow({FlowUser::Kind::message, node_, number},
-                    slower * static_cast<double>(message.bytes), network_,
-                    world_.at(message.to).network_in);
+                    slower * static_cast<double>(message.bytes), world_.interface_of(node_).out,
+                    world_.interface_of(message.to).in);
 }
 
 void OutgoingMessages::left(std::int32_t number) {

@@ -24,9 +24,9 @@ struct NodeHash {
 /// on another host leave one after the other, as on one connection.
 class OutgoingMessages {
  public:
-  /// World and thread outlive it. `network`: the node's interface.
-  OutgoingMessages(SimulatedWorld& world, NodeId node, ProgressThread& thread, ResourceId network)
-      : world_(world), node_(node), thread_(thread), network_(network) {}
+  /// World and thread outlive it.
+  OutgoingMessages(SimulatedWorld& world, NodeId node, ProgressThread& thread)
+      : world_(world), node_(node), thread_(thread) {}
 
   /// Versions on devices are read by `memory`, which outlives it; null: nothing moves there. Before
   /// the first message.
@@ -52,7 +52,6 @@ class OutgoingMessages {
   SimulatedWorld& world_;
   NodeId node_;
   ProgressThread& thread_;
-  ResourceId network_;
   SimulatedMemory* memory_ = nullptr;
   std::vector<std::int32_t> unreached_;  ///< message records whose block is in transfer
   /// The last started message to each node; the first is in transfer.

@@ -34,6 +34,9 @@ enum class HostOrder : std::uint8_t {
   listed        ///< node i on hosts[i]
 };
 
+/// Who shares a network interface.
+enum class InterfaceOwner : std::uint8_t { node, host };
+
 /// A machine with equal nodes on which a program runs in virtual time, including the costs of the
 /// runtime.
 struct SimulatedMachine {
@@ -58,6 +61,14 @@ struct SimulatedMachine {
     return node.value() / nodes_per_host;
   }
   [[nodiscard]] bool are_neighbours(NodeId a, NodeId b) const { return host_of(a) == host_of(b); }
+  InterfaceOwner interface_owner = InterfaceOwner::node;
+  [[nodiscard]] std::int32_t interface_count() const {
+    return interface_owner == InterfaceOwner::host ? host_count() : nodes;
+  }
+  /// The number of a node's network interface.
+  [[nodiscard]] std::int32_t interface_of(NodeId node) const {
+    return interface_owner == InterfaceOwner::host ? host_of(node) : node.value();
+  }
   std::int32_t cpu_workers = 1;  ///< per node
   [[nodiscard]] std::int32_t workers_on_host() const {
     return cpu_workers * std::min(nodes, nodes_per_host);
@@ -96,7 +107,7 @@ struct SimulatedMachine {
   Way to_device{10e-6, 12e9};
   Way to_host{10e-6, 12e9};
   Way to_peer{10e-6, 12e9};  ///< between two devices of a node
-  Way network{2e-6, 10e9};   ///< each node's interface, in each direction
+  Way network{2e-6, 10e9};   ///< each network interface, in each direction
   Way memory{1e-6, 5e9};     ///< between nodes of a host: read by the receiver's thread
   [[nodiscard]] const Way& way(NodeId from, NodeId to) const {
     return are_neighbours(from, to) ? memory : network;

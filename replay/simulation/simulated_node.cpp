@@ -16,16 +16,14 @@ constexpr std::int32_t turn_max = 16;
 }  // namespace
 
 SimulatedNode::SimulatedNode(SimulatedWorld& world, NodeId id)
-    : network_out(world.rates.add_resource(world.machine.network.bytes_per_s)),
-      network_in(world.rates.add_resource(world.machine.network.bytes_per_s)),
-      world_(world),
+    : world_(world),
       id_(id),
       trace_(id, world.machine, world.options.traces),
       protocol_({id, world.machine.devices + 1}),
       workers_(static_cast<std::size_t>(world.machine.cpu_workers)),
       copies_(world, id, waits_),
       progress_(world, id, idle_, trace_, totals),
-      messages_(world, id, progress_, network_out) {
+      messages_(world, id, progress_) {
   for (std::int32_t p = 0; p <= world.machine.devices; ++p) {
     ready_.push_back(std::make_unique<ReadyQueue>());
   }

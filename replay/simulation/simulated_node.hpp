@@ -85,8 +85,6 @@ struct SimulatedNode final : WalkSink {
   void add_readers(const Event& event, ReaderWalk& walk) const;
 
   SimulatedNodeTotals totals;
-  ResourceId network_out;
-  ResourceId network_in;
 
  private:
   struct Worker {

@@ -72,6 +72,12 @@ struct FlowUser {
   std::int32_t number = 0;
 };
 
+/// A network interface, in both directions.
+struct NetworkInterface {
+  ResourceId out;
+  ResourceId in;
+};
+
 struct SimulatedNode;
 
 /// Shared by all nodes: time, events and links.
@@ -82,7 +88,8 @@ struct SimulatedWorld {
   std::int64_t now_ns = 0;
   EventQueue<Event> events{};
   SharedRates rates{};
-  std::vector<FlowUser> flow_users{};  ///< by flow
+  std::vector<NetworkInterface> interfaces{};  ///< by SimulatedMachine::interface_of()
+  std::vector<FlowUser> flow_users{};          ///< by flow
   std::vector<SharedRates::Foreseen> foreseen{};
   Records<SimulatedMessage> messages{};
   std::vector<std::unique_ptr<SimulatedNode>> nodes{};
@@ -90,6 +97,9 @@ struct SimulatedWorld {
 
   [[nodiscard]] SimulatedNode& at(NodeId node) {
     return *nodes[static_cast<std::size_t>(node.value())];
+  }
+  [[nodiscard]] const NetworkInterface& interface_of(NodeId node) const {
+    return interfaces[static_cast<std::size_t>(machine.interface_of(node))];
   }
   [[nodiscard]] const TaskKind& kind_of(const protocol::Task& task) const {
     return job.kinds()[task.work.parameters[0]];

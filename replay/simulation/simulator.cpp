@@ -41,6 +41,11 @@ class Simulation {
  public:
   Simulation(const SimulatedMachine& machine, SimulatedJob& job, const SimulationOptions& options)
       : world_{machine, job, options} {
+    for (std::int32_t i = 0; i < machine.interface_count(); ++i) {
+      const double rate = machine.network.bytes_per_s;
+      world_.interfaces.push_back(
+          {world_.rates.add_resource(rate), world_.rates.add_resource(rate)});
+    }
     for (std::int32_t n = 0; n < machine.nodes; ++n) {
       world_.nodes.push_back(std::make_unique<SimulatedNode>(world_, NodeId{n}));
     }

@@ -65,7 +65,8 @@ struct SimulationResult {
 ///   tiles that they, or later the device, lack are copied first; devices without tasks take those
 ///   of others, whose tiles come and go at the rate between devices;
 /// - grants and messages pass through the progress threads of both nodes; messages between hosts
-///   through both interfaces, whose rates are shared by concurrent ones; serial from node to node.
+///   through both interfaces, of nodes or hosts, whose rates are shared by concurrent ones; serial
+///   from node to node.
 ///
 /// Deterministic to the nanosecond. Throws Error(usage) if a place has no time for a kernel, or a
 /// device no room for one task; Error(internal) with what is blocked if nothing can advance.

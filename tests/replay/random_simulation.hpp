@@ -61,6 +61,7 @@ struct RandomSimulation {
         std::uint64_t{1000} << below(12));
     machine.cores = below(3) * below(8);  // for some hosts too few
     machine.host_order = below(2) == 0 ? HostOrder::consecutive : HostOrder::round;
+    machine.interface_owner = below(2) == 0 ? InterfaceOwner::node : InterfaceOwner::host;
   }
 
   SimulatedMachine machine;

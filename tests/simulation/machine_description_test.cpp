@@ -205,6 +205,24 @@ TEST(MachineDescription, RefusesHostsThatCannotBe) {
             std::string::npos);
 }
 
+TEST(MachineDescription, SaysWhoSharesANetworkInterface) {
+  const MachineText text("heddle_simulated_machine: 1\nname: m\nnodes: 4\nnodes_per_host: 2\n");
+  EXPECT_EQ(text.read().machine.interface_count(), 4);
+  EXPECT_EQ(text.read({"interface=node"}).machine.interface_of(NodeId{3}), 3);
+  const replay::SimulatedMachine shared = text.read({"interface=host"}).machine;
+  EXPECT_EQ(shared.interface_count(), 2);
+  EXPECT_EQ(shared.interface_of(NodeId{3}), 1);
+  EXPECT_EQ(hosts_text(shared), "2 with 2 nodes each; one network interface each");
+  EXPECT_EQ(hosts_text(text.read({"interface=host", "hosts=round"}).machine),
+            "2 with 2 nodes each, dealt round; one network interface each");
+  const std::string why = text.refusal({"interface=card"});
+  EXPECT_NE(why.find("'interface' must be 'node' or 'host'"), std::string::npos) << why;
+  EXPECT_NE(why.find("found 'card'"), std::string::npos) << why;
+  replay::SimulatedMachine now = text.read().machine;
+  take_hosts({{"interface", interface_json(shared)}}, now);
+  EXPECT_EQ(now.interface_owner, replay::InterfaceOwner::host);
+}
+
 TEST(MachineDescription, HostsAreInReportsAsTheyWere) {
   const MachineText text("heddle_simulated_machine: 1\nnodes: 4\nnodes_per_host: 2\n");
   for (const char* hosts : {"hosts=consecutive", "hosts=round", "hosts=[1, 0, 0, 1]"}) {

@@ -63,6 +63,7 @@ TEST_F(Simulate, says_which_nodes_are_on_which_host_where_they_are_not_consecuti
             std::string::npos)
       << round.out;
   EXPECT_EQ(report("r.json").at("hosts"), "round");
+  EXPECT_EQ(report("r.json").at("interface"), "node");
   EXPECT_NE(report("r.json").at("seconds"), seconds);
   const json dealt = report("r.json").at("seconds").at("factor");
   // Its replay knows it.
@@ -71,6 +72,37 @@ TEST_F(Simulate, says_which_nodes_are_on_which_host_where_they_are_not_consecuti
   EXPECT_EQ(report("is.json").at("hosts"), "round");
   EXPECT_NEAR(report("is.json").at("seconds").at("factor").get<double>(), dealt.get<double>(),
               1e-2 * dealt.get<double>());
+}
+
+TEST_F(Simulate, an_interface_of_a_host_is_slower_than_one_of_each_of_its_nodes) {
+  std::vector<std::string> words{"p.yaml",
+                                 "--machine",
+                                 "m.yaml",
+                                 "--set",
+                                 "machine.nodes_per_host=2",
+                                 "--set",
+                                 "machine.network.rate=0.1",
+                                 "--sweep",
+                                 "machine.interface=node,host",
+                                 "--sweep",
+                                 "machine.hosts=consecutive,[0,1,1,0]",
+                                 "--report",
+                                 "r.json"};
+  const Ended ended = simulate(words);
+  ASSERT_EQ(ended.status, 0) << ended.error;
+  const json cases = report("r.json").at("cases");
+  ASSERT_EQ(cases.size(), 4U);
+  const auto seconds = [&](std::size_t i) {
+    return cases.at(i).at("seconds").at("factor").get<double>();
+  };
+  EXPECT_GE(seconds(2), seconds(0)) << "rows of the grid: a column of tiles is one node's of each";
+  EXPECT_GT(seconds(3), 1.05 * seconds(1));
+  EXPECT_EQ(cases.at(2).at("interface"), "host");
+  EXPECT_EQ(cases.at(3).at("hosts"), (json{0, 1, 1, 0}));
+  words.resize(words.size() - 6);
+  words.insert(words.end(), {"--set", "machine.interface=host"});
+  EXPECT_NE(simulate(words).out.find("2 with 2 nodes each; one network interface each"),
+            std::string::npos);
 }
 
 TEST_F(Simulate, does_more_in_less_time_with_more_nodes) {
