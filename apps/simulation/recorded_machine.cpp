@@ -19,8 +19,9 @@ using nlohmann::json;
 using replay::SimulatedMachine;
 using replay::Way;
 
+/// `memory`: what messages between neighbours took.
 void describe_devices(const replay::RunTrace& run, const json& about, const ThisMachine& here,
-                      bool is_like_here, MachineDescription& to) {
+                      bool is_like_here, const std::optional<Way>& memory, MachineDescription& to) {
   to.device_backend = about.value("device_backend", "cuda");
   to.machine.device_streams = std::max(1, replay::side_by_side(run));
   // What the run does not tell is as it is here, if that is such a machine.
@@ -28,6 +29,9 @@ void describe_devices(const replay::RunTrace& run, const json& about, const This
   const replay::CopyWays ways = replay::copy_ways(run);
   to.machine.to_device = ways.to_device.value_or(to.machine.to_device);
   to.machine.to_host = ways.to_host.value_or(to.machine.to_host);
+  // Without copies between devices of a node, those of neighbours tell. Their latency is in that of
+  // `memory`.
+  if (memory) to.machine.to_peer = {0, memory->bytes_per_s};
   to.machine.to_peer = ways.to_peer.value_or(to.machine.to_peer);
   // Cholesky's diagonal tiles have inverse blocks beside them, or not.
   const auto has_inverses = [&](const replay::Task& task) {
@@ -92,14 +96,13 @@ RecordedMachine recorded_machine(const replay::RunTrace& run, std::int32_t job, 
   const bool says = where.is_object();
   if (says) result.cpu_model = where.value("cpu", "");
   machine.cores = says ? where.value("host_cores", 0) : 0;
-  if (machine.devices > 0) {
-    const bool is_like_here = result.cpu_model == here.cpu_model();
-    describe_devices(run, about, here, is_like_here, result.description);
-  }
-
   result.ways = replay::message_ways(run, job, machine);
   machine.memory = result.ways.memory.value_or(machine.memory);
   machine.network = result.ways.network.value_or(machine.network);
+  if (machine.devices > 0) {
+    const bool is_like_here = result.cpu_model == here.cpu_model();
+    describe_devices(run, about, here, is_like_here, result.ways.memory, result.description);
+  }
   result.costs = replay::runtime_costs(run, replay::Graph(run, job), machine, window);
   machine.refill_s = result.costs.refill_s.value_or(machine.refill_s);
   machine.append_s = result.costs.append_s.value_or(machine.append_s);

@@ -35,6 +35,7 @@ void SimulatedNode::begin_memory(const NodeNeeds& needs) {
   if (world_.options.lends) begin_lending(needs);
   copies_.use(memory_.get());
   messages_.use(memory_.get());
+  direct_copies_.use(memory_.get());
 }
 
 /// Where lending is not worth it, blocks that fit stay on their devices.
@@ -68,6 +69,7 @@ void SimulatedNode::transfer_ends(const SimulatedCopy& copy) {
   devices_[static_cast<std::size_t>(device.value()) - 1].tasks.look_again();
   // Messages that waited for this block's transfer.
   messages_.retry();
+  direct_copies_.retry();
   for (const std::int32_t number : std::exchange(unreached_receives_, {})) message_seen(number);
   collect();
 }

@@ -20,10 +20,9 @@ double seconds_of(const Way& way, std::uint64_t bytes) {
 
 PriorityOf by_path(const TaskGraph& graph, SimulatedJob& job, const SimulatedMachine& machine) {
   const auto transfer = [&](Location from, Location to, protocol::TileId tile, Version version) {
-    if (from.node != to.node) {
-      return seconds_of(machine.way(from.node, to.node), job.message_bytes(tile, version));
-    }
-    return seconds_of(machine.way(from.place, to.place), job.tile_bytes(tile));
+    const bool travels = from.node != to.node;
+    return seconds_of(machine.way(from, to),
+                      travels ? job.message_bytes(tile, version) : job.tile_bytes(tile));
   };
   const std::span<const std::int64_t> first = graph.first_of_node();
   return [ranks = ranks_of(graph.levels(transfer), ReadyQueue::levels),

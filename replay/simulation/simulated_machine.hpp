@@ -106,9 +106,10 @@ struct SimulatedMachine {
 
   Way to_device{10e-6, 12e9};
   Way to_host{10e-6, 12e9};
-  Way to_peer{10e-6, 12e9};  ///< between two devices of a node
+  Way to_peer{10e-6, 12e9};  ///< between two devices of a host
   Way network{2e-6, 10e9};   ///< each network interface, in each direction
-  Way memory{1e-6, 5e9};     ///< between nodes of a host: read by the receiver's thread
+  Way memory{1e-6, 5e9};     ///< between nodes of a host: read by the receiver's thread, unless
+                             ///< a device copies it (DirectCopies)
   [[nodiscard]] const Way& way(NodeId from, NodeId to) const {
     return are_neighbours(from, to) ? memory : network;
   }
@@ -116,6 +117,13 @@ struct SimulatedMachine {
   [[nodiscard]] const Way& way(PlaceId from, PlaceId to) const {
     if (from == host_place) return to_device;
     return to == host_place ? to_host : to_peer;
+  }
+
+  /// Between any two places.
+  [[nodiscard]] const Way& way(Location from, Location to) const {
+    if (from.node == to.node) return way(from.place, to.place);
+    const bool direct = from.place != host_place && to.place != host_place;
+    return direct && are_neighbours(from.node, to.node) ? to_peer : way(from.node, to.node);
   }
 
   // ---- what the runtime's threads take ---------------------------------------------------------
@@ -143,9 +151,14 @@ struct SimulatedMachine {
     }
     return seconds;
   }
-  /// Progress thread, for a tile of a neighbour.
-  [[nodiscard]] double reading_s(double bytes) const {
-    return bytes > 0 ? bytes / memory.bytes_per_s + read_s : 0;
+  /// Progress thread, for a tile of a neighbour: where one side is a device's, no faster than its
+  /// link.
+  [[nodiscard]] double reading_s(double bytes, PlaceId from = host_place,
+                                 PlaceId to = host_place) const {
+    if (bytes <= 0) return 0;
+    double rate = memory.bytes_per_s;
+    if (from != to) rate = std::min(rate, way(from, to).bytes_per_s);
+    return bytes / rate + read_s;
   }
 };
 

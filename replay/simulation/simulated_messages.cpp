@@ -37,22 +37,45 @@ void SimulatedNode::message_sent(std::int32_t number) {
   collect();
 }
 
+/// From another host it is there. A neighbour's version is read by the progress thread, or copied
+/// by a device.
+void SimulatedNode::message_arrives(std::int32_t number) {
+  const SimulatedMachine& machine = world_.machine;
+  const SimulatedMessage& message = world_.messages.at(number);
+  const NodeId from = message.grant.from;
+  const protocol::SendAction& sent = message.send;
+  ProgressRequest request{{Event::Kind::message_seen, id_, number}, machine.message_s};
+  if (!machine.are_neighbours(from, id_)) return progress_.arrives(request);
+  const double known_s = world_.job.message_seconds(from, id_, sent.tile, sent.number);
+  if (known_s > 0) request.known_ns = message.begin_ns + ns_of(known_s);
+  if (!DirectCopies::takes(machine, message)) {
+    request.reading_s =
+        machine.reading_s(static_cast<double>(message.bytes), sent.place, message.grant.place);
+  } else if (known_s <= 0) {
+    request.event.kind = Event::Kind::direct_begins;
+  }
+  progress_.arrives(request);
+}
+
 void SimulatedNode::message_seen(std::int32_t number) {
-  const SimulatedMessage message = world_.messages.at(number);
-  const GrantAction& granted = message.grant;
+  SimulatedMemory::Reach& written_to = world_.messages.at(number).written_to;
+  const GrantAction& granted = world_.messages.at(number).grant;
   const BlockUse written{granted.block, protocol::AccessMode::write, granted.tile};
-  SimulatedMemory::Reach written_to = SimulatedMemory::Reach::device;
-  if (!message.send.empty && !try_reach(memory_.get(), granted.place, written, written_to)) {
+  const bool is_held = written_to != SimulatedMemory::Reach::nowhere;
+  if (!world_.messages.at(number).send.empty && !is_held &&
+      !try_reach(memory_.get(), granted.place, written, written_to)) {
     unreached_receives_.push_back(number);
     return;
   }
+  const SimulatedMessage message = world_.messages.at(number);
   if (world_.machine.are_neighbours(id_, message.grant.from)) {
     world_.at(message.grant.from).message_sent(number);
   }
   world_.messages.remove(number);
   trace_.received(message.grant, message.bytes, message.granted_ns, message.start_ns,
                   world_.now_ns);
-  if (!message.send.empty) end_reach(memory_.get(), granted.place, written, written_to);
+  if (!message.send.empty)
+    end_reach(memory_.get(), message.grant.place, written, message.written_to);
   protocol_.data_arrived(*message.grant.record, message.send.empty, actions_);
   collect();
 }

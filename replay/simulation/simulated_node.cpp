@@ -23,7 +23,8 @@ SimulatedNode::SimulatedNode(SimulatedWorld& world, NodeId id)
       workers_(static_cast<std::size_t>(world.machine.cpu_workers)),
       copies_(world, id, waits_),
       progress_(world, id, idle_, trace_, totals),
-      messages_(world, id, progress_) {
+      messages_(world, id, progress_),
+      direct_copies_(world, id, progress_) {
   for (std::int32_t p = 0; p <= world.machine.devices; ++p) {
     ready_.push_back(std::make_unique<ReadyQueue>());
   }

@@ -14,6 +14,7 @@
 #include "node-runtime/residency/waiting_tasks.hpp"
 #include "node-runtime/scheduling/ready_queue.hpp"
 #include "replay/simulation/copy_lanes.hpp"
+#include "replay/simulation/direct_copies.hpp"
 #include "replay/simulation/outgoing_messages.hpp"
 #include "replay/simulation/progress_thread.hpp"
 #include "replay/simulation/simulated_lending.hpp"
@@ -40,10 +41,10 @@ class ReaderWalk;
 /// The class has about 60 member functions: the generation thread, the workers, the devices'
 /// kernels and their tiles all change what the protocol has made ready, and every event of theirs
 /// ends in collect(), which may start work of all of them. What can be simulated without the
-/// protocol has classes of its own: CopyLanes, ProgressThread, OutgoingMessages, SimulatedMemory,
-/// NodeNeeds. Workers are in simulated_workers.cpp, kernels in simulated_devices.cpp, devices'
-/// tiles in device_tiles.cpp, lent tasks in simulated_lending.cpp, messages in
-/// simulated_messages.cpp.
+/// protocol has classes of its own: CopyLanes, ProgressThread, OutgoingMessages, DirectCopies,
+/// SimulatedMemory, NodeNeeds. Workers are in simulated_workers.cpp, kernels in
+/// simulated_devices.cpp, devices' tiles in device_tiles.cpp, lent tasks in simulated_lending.cpp,
+/// messages in simulated_messages.cpp.
 struct SimulatedNode final : WalkSink {
   SimulatedNode(SimulatedWorld& world, NodeId id);
 
@@ -67,6 +68,7 @@ struct SimulatedNode final : WalkSink {
   void hint_seen(Event::Kind kind, std::int32_t number);
   void grant_seen(std::int32_t number);
   void message_sent(std::int32_t number);
+  void message_arrives(std::int32_t number);
   void message_seen(std::int32_t number);
   [[nodiscard]] bool is_over() const { return is_drained_; }
   [[nodiscard]] std::string blockage() const { return protocol_.blockage(); }
@@ -79,6 +81,7 @@ struct SimulatedNode final : WalkSink {
   [[nodiscard]] CopyLanes& copies() { return copies_; }
   [[nodiscard]] ProgressThread& progress() { return progress_; }
   [[nodiscard]] OutgoingMessages& messages() { return messages_; }
+  [[nodiscard]] DirectCopies& direct_copies() { return direct_copies_; }
   /// Prefetches the records that the event names, by round.
   void fetch_named(const Event& event, int round) const;
   /// Adds the lists of readers that the event will walk, after the rounds of fetch_named().
@@ -178,6 +181,7 @@ struct SimulatedNode final : WalkSink {
   CopyLanes copies_;
   ProgressThread progress_;
   OutgoingMessages messages_;
+  DirectCopies direct_copies_;
   std::vector<std::int32_t> unreached_receives_;  ///< message records whose block is in transfer
   bool device_has_more_ = false;                  ///< more ready tasks since workers last looked
 };

@@ -41,6 +41,8 @@ struct Event {
     grant_seen,       ///< by its progress thread
     message_starts,   ///< message record `number`, after its sender's progress thread
     message_arrives,  ///< at the receiver
+    direct_begins,    ///< message record `number`, which a device copies: begun by its thread
+    direct_ends,      ///< the device has copied it
     message_seen,     ///< by its progress thread
     progress_looks,   ///< by itself after a pause
   };
@@ -62,11 +64,12 @@ struct SimulatedMessage {
   std::int64_t start_ns = 0;
   std::int32_t next = -1;  ///< next message to the same node
   SimulatedMemory::Reach read_from = SimulatedMemory::Reach::device;
+  SimulatedMemory::Reach written_to = SimulatedMemory::Reach::nowhere;
 };
 
 /// User of a flow.
 struct FlowUser {
-  enum class Kind : std::uint8_t { kernel, message };
+  enum class Kind : std::uint8_t { kernel, message, direct };
   Kind kind = Kind::kernel;
   NodeId node;
   std::int32_t number = 0;

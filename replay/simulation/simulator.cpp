@@ -21,10 +21,14 @@ void SimulatedWorld::end_flow(FlowId flow) {
   const FlowUser user = flow_users[static_cast<std::size_t>(flow.value())];
   rates.end(now_ns, flow, foreseen);
   push_foreseen();
-  if (user.kind == FlowUser::Kind::kernel) {
-    at(user.node).kernel_ends(user.number);
-  } else {
-    at(user.node).message_sent(user.number);
+  SimulatedNode& node = at(user.node);
+  switch (user.kind) {
+    case FlowUser::Kind::kernel:
+      return node.kernel_ends(user.number);
+    case FlowUser::Kind::message:
+      return node.message_sent(user.number);
+    case FlowUser::Kind::direct:
+      return node.direct_copies().copied(user.number);
   }
 }
 
@@ -107,31 +111,24 @@ class Simulation {
         return world_.push_foreseen();
       }
       case Event::Kind::ask_arrives:
-        return pass(event, Event::Kind::ask_seen, 0);
+        return pass(event, Event::Kind::ask_seen);
       case Event::Kind::offer_arrives:
-        return pass(event, Event::Kind::offer_seen, 0);
+        return pass(event, Event::Kind::offer_seen);
       case Event::Kind::ask_seen:
       case Event::Kind::offer_seen:
         return node.hint_seen(event.kind, event.number);
       case Event::Kind::grant_arrives:
-        return pass(event, Event::Kind::grant_seen, 0);
+        return pass(event, Event::Kind::grant_seen);
       case Event::Kind::grant_seen:
         return node.grant_seen(event.number);
       case Event::Kind::message_starts:
         return node.messages().starts(event.number);
-      case Event::Kind::message_arrives: {
-        // The progress thread reads a neighbour's memory itself.
-        const SimulatedMessage& message = world_.messages.at(event.number);
-        const bool reads = world_.machine.are_neighbours(message.grant.from, event.node);
-        const double seconds =
-            reads ? world_.machine.reading_s(static_cast<double>(message.bytes)) : 0;
-        const protocol::SendAction& sent = message.send;
-        const double known = reads ? world_.job.message_seconds(message.grant.from, event.node,
-                                                                sent.tile, sent.number)
-                                   : 0;
-        if (known <= 0) return pass(event, Event::Kind::message_seen, seconds);
-        return pass(event, Event::Kind::message_seen, seconds, message.begin_ns + ns_of(known));
-      }
+      case Event::Kind::message_arrives:
+        return node.message_arrives(event.number);
+      case Event::Kind::direct_begins:
+        return node.direct_copies().begins(event.number);
+      case Event::Kind::direct_ends:
+        return node.direct_copies().ends(event.number);
       case Event::Kind::message_seen:
         return node.message_seen(event.number);
       case Event::Kind::progress_looks:
@@ -140,11 +137,10 @@ class Simulation {
   }
 
   /// Passes an event through the progress thread of its node.
-  void pass(const Event& event, Event::Kind next, double seconds,
-            std::optional<std::int64_t> known_ns = {}) {
-    ProgressRequest request{{next, event.node, event.number}, world_.machine.message_s, seconds};
-    request.known_ns = known_ns;
-    world_.at(event.node).progress().arrives(request);
+  void pass(const Event& event, Event::Kind next) {
+    world_.at(event.node)
+        .progress()
+        .arrives({{next, event.node, event.number}, world_.machine.message_s});
   }
 
   void check_end() const {

@@ -66,7 +66,8 @@ struct SimulationResult {
 ///   of others, whose tiles come and go at the rate between devices;
 /// - grants and messages pass through the progress threads of both nodes; messages between hosts
 ///   through both interfaces, of nodes or hosts, whose rates are shared by concurrent ones; serial
-///   from node to node.
+///   from node to node; between nodes of a host through memory, which the receiver's progress
+///   thread reads, or from device to device (DirectCopies).
 ///
 /// Deterministic to the nanosecond. Throws Error(usage) if a place has no time for a kernel, or a
 /// device no room for one task; Error(internal) with what is blocked if nothing can advance.
