@@ -25,15 +25,15 @@ class DirectCopies {
   /// Whether its receiver's device copies the message.
   [[nodiscard]] static bool takes(const SimulatedMachine& machine, const SimulatedMessage& message);
 
-  /// Event: the progress thread has the copy begin. Where the block is in transfer, this waits for
-  /// retry().
-  void begins(std::int32_t message);
+  /// Event: the progress thread has the copy of a message record begin. Where the block is in
+  /// transfer, this waits for retry().
+  void begins(std::int32_t number);
   /// A device's transfer has ended.
   void retry();
   /// The flow of the copy has ended.
-  void copied(std::int32_t message);
+  void copied(std::int32_t number);
   /// Event: the copy has ended.
-  void ends(std::int32_t message);
+  void ends(std::int32_t number);
 
  private:
   /// What a device sends to those of other nodes, and what it receives.
