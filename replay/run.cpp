@@ -280,8 +280,12 @@ class RunMaker {
       run_.about = metadata.at("about").dump();
       run_.configuration = metadata.value("configuration", nlohmann::json()).dump();
     }
-    if (is_first && metadata.is_object() && metadata.contains("node")) {
-      run_.where = metadata.at("node").dump();
+    if (metadata.is_object() && metadata.contains("node")) {
+      const nlohmann::json& node = metadata.at("node");
+      if (is_first) run_.where = node.dump();
+      if (node.is_object() && node.contains("host") && node.at("host").is_string()) {
+        run_.hosts[trace.node] = node.at("host").get<std::string>();
+      }
     }
     add_matrices(trace.matrices);
     NodeReader(run_, sends_, trace, names_, is_whole).read();

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -140,10 +141,11 @@ struct Counter {
 struct RunTrace {
   std::string source;  ///< folder or file
   std::int32_t node_count = 1;
-  std::vector<NodeId> nodes;           ///< nodes whose files are present, ascending
-  std::string about = "null";          ///< JSON: the run's report, if any
-  std::string configuration = "null";  ///< JSON: configuration of node 0
-  std::string where = "null";          ///< JSON: machine description of the first node
+  std::vector<NodeId> nodes;              ///< nodes whose files are present, ascending
+  std::string about = "null";             ///< JSON: the run's report, if any
+  std::string configuration = "null";     ///< JSON: configuration of node 0
+  std::string where = "null";             ///< JSON: machine description of the first node
+  std::map<NodeId, std::string> hosts{};  ///< name of each node's host, where its file says it
   std::vector<std::string> names;
   std::vector<Thread> threads;  ///< by node and order of rows
   std::vector<Task> tasks;

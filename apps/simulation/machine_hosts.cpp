@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/error.hpp"
@@ -172,6 +173,31 @@ void take_hosts(const nlohmann::json& report, SimulatedMachine& to) {
     return settle_hosts(to, true);
   }
   to.host_order = order_of(hosts->get<std::string>()).value_or(HostOrder::consecutive);
+}
+
+void take_hosts(const std::map<NodeId, std::string>& names, SimulatedMachine& to) {
+  if (std::ssize(names) != to.nodes) return;
+  std::map<std::string, std::int32_t> numbers;  // of hosts, by their first nodes
+  std::vector<std::int32_t> hosts;
+  for (const auto& [node, name] : names) {
+    const auto next = static_cast<std::int32_t>(numbers.size());
+    hosts.push_back(numbers.try_emplace(name, next).first->second);
+  }
+  const auto has_as_many = [&](const auto& host) {
+    return std::ranges::count(hosts, host.second) == to.nodes_per_host;
+  };
+  if (!std::ranges::all_of(numbers, has_as_many)) return;
+  SimulatedMachine named = to;
+  for (const HostOrder order : {HostOrder::consecutive, HostOrder::round}) {
+    named.host_order = order;
+    std::vector<std::int32_t> as_ordered;
+    for (const auto& [node, name] : names) as_ordered.push_back(named.host_of(node));
+    if (as_ordered != hosts) continue;
+    to.host_order = order;
+    return;
+  }
+  to.host_order = HostOrder::listed;
+  to.hosts = std::move(hosts);
 }
 
 }  // namespace heddle

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "base/index.hpp"
 #include "node-runtime/machine/yaml_reader.hpp"
 #include "replay/simulation/simulated_machine.hpp"
 
@@ -30,8 +32,13 @@ void settle_hosts(replay::SimulatedMachine& machine, bool says_nodes_per_host);
 /// The values of the keys `hosts` and `interface`, for a report.
 [[nodiscard]] nlohmann::json hosts_json(const replay::SimulatedMachine& machine);
 [[nodiscard]] nlohmann::json interface_json(const replay::SimulatedMachine& machine);
-/// What a report says of hosts beside their number of nodes. Reports of runs say nothing: nodes are
-/// consecutive, and each has an interface.
+/// What a run's report says of hosts beside their number of nodes. That of a run of real nodes says
+/// nothing, and each of them has an interface.
 void take_hosts(const nlohmann::json& report, replay::SimulatedMachine& to);
+
+/// What the hosts' names in a run's trace say. Nodes stay where they are unless the names are of
+/// as many hosts, with nodes_per_host nodes each: containers of one host may have names of their
+/// own.
+void take_hosts(const std::map<NodeId, std::string>& names, replay::SimulatedMachine& to);
 
 }  // namespace heddle

@@ -86,6 +86,7 @@ RecordedMachine recorded_machine(const replay::RunTrace& run, std::int32_t job, 
   machine.name = fmt::format("that of {}", run.source);
   machine.nodes = about.value("nodes", 1);
   machine.nodes_per_host = about.value("nodes_per_host", 1);
+  take_hosts(run.hosts, machine);
   take_hosts(about, machine);
   machine.cpu_workers = about.value("cpu_workers", 1);
   machine.devices = about.value("devices", 0);

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <gtest/gtest.h>
+#include <map>
 #include <string>
 
 #include "node-runtime/trace/node_file.hpp"
@@ -126,6 +127,16 @@ TEST_F(RunFolder, takes_a_file_that_does_not_say_which_run_it_is_of_and_names_it
     EXPECT_EQ(run.damages[0],
               "the trace of node " + std::to_string(silent) + " does not say which run it is of");
   }
+}
+
+TEST_F(RunFolder, knows_the_hosts_of_nodes_that_say_them) {
+  RunBuilder build = example();
+  build.nodes()[0].info.metadata = R"({"run":"a","node":{"host":"h7","host_cores":4}})";
+  build.nodes()[1].info.metadata = R"({"run":"a","node":{"host":3}})";
+  build.nodes()[2].info.metadata = R"({"run":"a","node":{"host":"h8"}})";
+  const RunTrace run = build.run();
+  EXPECT_EQ(run.hosts, (std::map<NodeId, std::string>{{NodeId{0}, "h7"}, {NodeId{2}, "h8"}}));
+  EXPECT_NE(run.where.find("\"host_cores\":4"), std::string::npos) << run.where;
 }
 
 TEST_F(RunFolder, knows_how_far_generation_was_and_what_tiles_are_called) {

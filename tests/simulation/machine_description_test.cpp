@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <unistd.h>
@@ -235,6 +236,30 @@ TEST(MachineDescription, HostsAreInReportsAsTheyWere) {
   replay::SimulatedMachine of_run = text.read().machine;
   take_hosts(nlohmann::json::object(), of_run);
   EXPECT_EQ(of_run.host_order, replay::HostOrder::consecutive);
+}
+
+TEST(MachineDescription, HostsOfARunAreThoseOfTheirNames) {
+  const MachineText text("heddle_simulated_machine: 1\nnodes: 4\nnodes_per_host: 2\n");
+  const auto named = [&](const std::vector<std::string>& names) {
+    std::map<NodeId, std::string> by_node;
+    for (const std::string& name : names) {
+      by_node[NodeId{static_cast<std::int32_t>(by_node.size())}] = name;
+    }
+    replay::SimulatedMachine machine = text.read().machine;
+    take_hosts(by_node, machine);
+    return machine;
+  };
+  using replay::HostOrder;
+  EXPECT_EQ(named({"b", "b", "a", "a"}).host_order, HostOrder::consecutive);
+  EXPECT_EQ(named({"b", "a", "b", "a"}).host_order, HostOrder::round);
+  const replay::SimulatedMachine listed = named({"b", "a", "a", "b"});
+  EXPECT_EQ(listed.host_order, HostOrder::listed);
+  EXPECT_EQ(hosts_of(listed), (std::vector<std::int32_t>{0, 1, 1, 0}));
+  // Not what nodes_per_host says, or unknown: as before.
+  EXPECT_EQ(named({"b", "a", "a", "a"}).host_order, HostOrder::consecutive);
+  EXPECT_EQ(named({"a", "a", "a", "a"}).host_order, HostOrder::consecutive);
+  EXPECT_EQ(named({"d", "c", "b", "a"}).host_order, HostOrder::consecutive);
+  EXPECT_EQ(named({"b", "a", "b"}).host_order, HostOrder::consecutive);
 }
 
 TEST(MachineDescription, OfAnotherFileAsksForItsVersionAlone) {
