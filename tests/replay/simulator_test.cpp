@@ -1,8 +1,6 @@
 #include "replay/simulation/simulator.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstdint>
 #include <gtest/gtest.h>
 #include <numeric>
 #include <set>
@@ -215,34 +213,6 @@ TEST(Simulator, neighbours_read_each_other_s_memory) {
   EXPECT_EQ(ns(simulate(machine, job, {})), 1000 + 50 + 4000 + 1000);
 }
 
-TEST(Simulator, dealing_nodes_round_hosts_changes_which_messages_leave_their_host) {
-  SimulatedMachine machine = free_machine();
-  machine.nodes = 4;
-  machine.nodes_per_host = 2;
-  machine.memory = {50e-9, 8e9};
-  machine.network = {300e-9, 4e9};
-  const std::int64_t by_memory_ns = 1000 + 50 + 1000 + 1000;
-  const std::int64_t by_network_ns = 1000 + 300 + 2000 + 1000;
-  const auto from_0_to = [&](std::int32_t node) {
-    ProgramWriter writer;
-    const TileId a = writer.tile(0, 0);
-    const TileId b = writer.tile(node, 0);
-    writer.task({writer.read_write(a)});
-    writer.task({writer.read_write(b), writer.read(a)});
-    ScriptedJob job = job_of(writer);
-    return ns(simulate(machine, job, {}));
-  };
-  EXPECT_EQ(from_0_to(1), by_memory_ns);
-  EXPECT_EQ(from_0_to(2), by_network_ns);
-  machine.host_order = HostOrder::round;
-  EXPECT_EQ(from_0_to(1), by_network_ns);
-  EXPECT_EQ(from_0_to(2), by_memory_ns);
-  machine.host_order = HostOrder::listed;
-  machine.hosts = {0, 1, 1, 0};
-  EXPECT_EQ(from_0_to(2), by_network_ns);
-  EXPECT_EQ(from_0_to(3), by_memory_ns);
-}
-
 TEST(Simulator, messages_share_an_interface) {
   ProgramWriter writer;
   const TileId a = writer.tile(0, 0);
@@ -256,41 +226,6 @@ TEST(Simulator, messages_share_an_interface) {
   machine.network = {0, 8e9};
   ScriptedJob job = job_of(writer);
   EXPECT_EQ(ns(simulate(machine, job, {})), 2000 + 1000);
-}
-
-/// When tasks are over that read a tile of 8000 bytes of each sender, each on a node of its own.
-std::int64_t sent_at_once_ns(const SimulatedMachine& machine,
-                             const std::vector<std::array<std::int32_t, 2>>& nodes) {
-  ProgramWriter writer;
-  for (const auto& [from, to] : nodes) {
-    const TileId there = writer.tile(to, 0);
-    const TileId here = writer.tile(from, 0);
-    writer.task({writer.read_write(there), writer.read(here)});
-  }
-  ScriptedJob job = job_of(writer);
-  return ns(simulate(machine, job, {}));
-}
-
-TEST(Simulator, nodes_of_a_host_share_its_interface_in_each_direction) {
-  SimulatedMachine machine = free_machine();
-  machine.nodes = 6;
-  machine.nodes_per_host = 2;
-  machine.network = {0, 8e9};
-  // Hosts: 0 and 1; 2 and 3; 4 and 5.
-  machine.interface_owner = InterfaceOwner::node;
-  EXPECT_EQ(sent_at_once_ns(machine, {{0, 2}, {1, 4}}), 1000 + 1000);
-  EXPECT_EQ(sent_at_once_ns(machine, {{0, 2}, {1, 3}}), 1000 + 1000);
-  EXPECT_EQ(sent_at_once_ns(machine, {{0, 4}, {2, 5}}), 1000 + 1000);
-  machine.interface_owner = InterfaceOwner::host;
-  EXPECT_EQ(sent_at_once_ns(machine, {{0, 2}, {1, 4}}), 2000 + 1000) << "from one host to two";
-  EXPECT_EQ(sent_at_once_ns(machine, {{0, 2}, {1, 3}}), 2000 + 1000) << "from one host to another";
-  EXPECT_EQ(sent_at_once_ns(machine, {{0, 4}, {2, 5}}), 2000 + 1000) << "from two hosts to one";
-  EXPECT_EQ(sent_at_once_ns(machine, {{0, 2}, {3, 1}}), 1000 + 1000) << "one each way";
-  EXPECT_EQ(sent_at_once_ns(machine, {{0, 2}}), 1000 + 1000) << "alone";
-  // 0, 2 and 4 are on host 0 of two.
-  machine.nodes_per_host = 3;
-  machine.host_order = HostOrder::round;
-  EXPECT_EQ(sent_at_once_ns(machine, {{0, 1}, {2, 3}, {4, 5}}), 3000 + 1000);
 }
 
 TEST(Simulator, messages_to_one_node_follow_each_other) {
