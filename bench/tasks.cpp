@@ -89,7 +89,8 @@ void generation(std::int64_t count) {
   matrix.pools = {0};
   const protocol::MatrixId id = node.add_matrix(matrix);
   constexpr std::int32_t window = 4096;
-  protocol::Job& job = node.begin_job({window, {{1, 0, 0}}});
+  protocol::Job& job =
+      node.begin_job({.window = window, .pools = {{1, 0, 0}}, .readers = {}, .route = {}});
   protocol::Actions actions;
   const auto access = [&](std::int64_t tile, protocol::AccessMode mode, std::int32_t home) {
     return Access{

@@ -20,6 +20,8 @@ enum class DeviceBackend : std::uint8_t { none, cuda, emulated };
 enum class Priorities : std::uint8_t { program, fifo, reverse, random, path };
 enum class Placement : std::uint8_t { fixed, dynamic };  ///< `fixed` is "static", a keyword of C++
 enum class Wait : std::uint8_t { adaptive, spin, park };
+/// How a version of a tile gets to the nodes that read it.
+enum class ReaderWay : std::uint8_t { home, tree };
 enum class MessagePath : std::uint8_t { message, shared, get, put, ring };
 enum class ReductionOrder : std::uint8_t { ranks, places };
 enum class CollectiveAlgorithm : std::uint8_t {
@@ -72,8 +74,9 @@ struct Devices {
 
 /// Messages between nodes.
 struct Messages {
-  std::optional<MessagePath> path;  ///< preferred path, where possible
-  bool explain = false;             ///< log the path of each message and the reason
+  std::optional<MessagePath> path;   ///< preferred path, where possible
+  bool explain = false;              ///< log the path of each message and the reason
+  std::optional<ReaderWay> readers;  ///< nothing: auto
   /// Bytes of each device that are set aside for the program's own messages; nothing: none.
   std::optional<std::uint64_t> device_memory;
 };

@@ -420,6 +420,11 @@ constexpr auto node_options() {
       leaf(
           "runtime.messages.explain", Kind::boolean, "print the path of messages, and why",
           [](auto& c) -> auto& { return c.runtime.messages.explain; }),
+      with_auto(leaf(
+          "runtime.messages.readers", Kind::choice,
+          "from where the readers of a tile have it. home: all from its home; tree: once to each "
+          "host, and from reader to reader",
+          [](auto& c) -> auto& { return c.runtime.messages.readers; })),
       with_auto(within(leaf(
                            "runtime.messages.device_memory", Kind::size,
                            "memory of each device for a program's own messages; auto: none",

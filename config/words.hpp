@@ -44,6 +44,8 @@ template <>
 inline constexpr std::array<std::string_view, 5> words<MessagePath>{"message", "shared", "get",
                                                                     "put", "ring"};
 template <>
+inline constexpr std::array<std::string_view, 2> words<ReaderWay>{"home", "tree"};
+template <>
 inline constexpr std::array<std::string_view, 2> words<ReductionOrder>{"ranks", "places"};
 template <>
 inline constexpr std::array<std::string_view, 10> words<CollectiveAlgorithm>{

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "kernels/kernel.hpp"
 #include "node-runtime/device/emulated/options.hpp"
@@ -29,6 +30,8 @@ struct NodeFaults {
   /// Most blocks of a job's pools beyond the planned minimum; 0 is the least with which a job can
   /// run.
   std::optional<std::int32_t> extra_blocks_max;
+  /// The host of each node, as readers' trees see it (EngineOptions::hosts).
+  std::vector<std::int32_t> hosts;
   /// Instead of what the host has.
   std::optional<std::uint64_t> host_memory_bytes;
 };

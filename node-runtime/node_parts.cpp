@@ -13,11 +13,13 @@
 #include "kernels/cpu/blas_memory.hpp"
 #include "kernels/kernels.hpp"
 #include "node-runtime/collectives/operation_trace.hpp"
+#include "node-runtime/collectives/schedule/places.hpp"
 #include "node-runtime/machine/prepare.hpp"
 #include "node-runtime/machine/quick_times.hpp"
 #include "node-runtime/node_facts.hpp"
 #include "node-runtime/node_places.hpp"
 #include "node-runtime/path_rates.hpp"
+#include "node-runtime/reader_way.hpp"
 #include "node-runtime/scheduling/placement_policy.hpp"
 #include "node-runtime/threads/loops.hpp"
 #include "node-runtime/topology/surroundings.hpp"
@@ -37,6 +39,14 @@ WaitPolicy wait_policy(config::Wait wait) {
       return WaitPolicy::park;
   }
   return WaitPolicy::adaptive;
+}
+
+/// The host of each node, by a number.
+std::vector<std::int32_t> hosts_of(std::span<const std::string> names, std::int32_t nodes) {
+  const collectives::Places places = collectives::places_on_hosts(names, nodes);
+  std::vector<std::int32_t> hosts;
+  for (collectives::Rank r{0}; r.value() < nodes; ++r) hosts.push_back(places[r].host);
+  return hosts;
 }
 
 void check_priorities(config::Priorities wanted) {
@@ -360,6 +370,8 @@ EngineOptions Node::Parts::engine_options(const std::vector<Device*>& device_poi
           pretended(costs, faults)};
     }
   }
+  options.hosts = faults.hosts.empty() ? hosts_of(communicator.hosts(), facts.nodes) : faults.hosts;
+  options.readers = reader_way(config.runtime.messages.readers);
   options.faults = faults.messages;
   options.worker_seconds = faults.worker_seconds;
   // A worker holds a temporary that it reads and one that it writes, and leaves some behind that

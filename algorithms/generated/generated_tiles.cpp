@@ -52,8 +52,8 @@ Program make_all(TaskStream& tasks, Matrix<double> a, GeneratedTiles from) {
     for (TileRow i{0}; i < layout.end_row(); ++i) {
       if (!a.stores(i, layout.wide_begin(j))) continue;
       const NodeId at = a.distribution().node(i, j);
-      co_await walk.columns_to(j, at, soon);
-      co_await walk.rows_to(i, at, soon);
+      walk.columns_to(j, at, soon);
+      walk.rows_to(i, at, soon);
       for (TileColumn c = layout.wide_begin(j); at == tasks.node() && c < layout.wide_begin(j + 1);
            ++c) {
         co_await walk.make(a, i, c, soon);
@@ -98,14 +98,12 @@ GeneratedWalk::GeneratedWalk(TaskStream& tasks, const GeneratedTiles& from)
       columns_(broadcasts_of(tasks, from.columns_)),
       rows_(broadcasts_of(tasks, from.rows_)) {}
 
-TaskStream::Room GeneratedWalk::columns_to(WideColumn j, NodeId at, std::int32_t priority) {
-  if (columns_.empty()) return tasks_.room();
-  return columns_[static_cast<std::size_t>(j.value())].to(at, priority);
+void GeneratedWalk::columns_to(WideColumn j, NodeId at, std::int32_t priority) {
+  if (!columns_.empty()) columns_[static_cast<std::size_t>(j.value())].to(at, priority);
 }
 
-TaskStream::Room GeneratedWalk::rows_to(TileRow i, NodeId at, std::int32_t priority) {
-  if (rows_.empty()) return tasks_.room();
-  return rows_[static_cast<std::size_t>(i.value())].to(at, priority);
+void GeneratedWalk::rows_to(TileRow i, NodeId at, std::int32_t priority) {
+  if (!rows_.empty()) rows_[static_cast<std::size_t>(i.value())].to(at, priority);
 }
 
 TaskStream::Room GeneratedWalk::make(const Matrix<double>& a, TileRow i, TileColumn c,

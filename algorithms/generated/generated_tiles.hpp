@@ -57,8 +57,8 @@ class GeneratedWalk {
   GeneratedWalk(TaskStream& tasks, const GeneratedTiles& from);
 
   /// The next tasks make pieces of tile (i, j) on node `at`.
-  [[nodiscard]] TaskStream::Room columns_to(WideColumn j, NodeId at, std::int32_t priority);
-  [[nodiscard]] TaskStream::Room rows_to(TileRow i, NodeId at, std::int32_t priority);
+  void columns_to(WideColumn j, NodeId at, std::int32_t priority);
+  void rows_to(TileRow i, NodeId at, std::int32_t priority);
   /// The task that makes a tile of this node, a piece of that one.
   [[nodiscard]] TaskStream::Room make(const Matrix<double>& a, TileRow i, TileColumn c,
                                       std::int32_t priority);

@@ -73,6 +73,12 @@ struct Panel {
     return step.kind == Step::Kind::pair ? pair_t(step.tile) : t(step.tile);
   }
   [[nodiscard]] bool has_pair(TileRow i) const { return qr_tree::has_pair(q, i); }
+  /// What the step leaves, on this node, goes to the columns that it is applied to.
+  void publish(TaskStream& tasks, const Step& step) const {
+    if (step.kind == Step::Kind::home) return;
+    tasks.publish(v_of(step));
+    tasks.publish(t_of(step));
+  }
   /// Gives up this node's copies of the panel.
   void release(TaskStream& tasks, const OwnPart& own) const {
     for (TileRow i = own.first_row(top); i < q.a.layout().end_row(); i = i + own.grid_rows) {
@@ -141,9 +147,6 @@ struct Chain {
   }
   [[nodiscard]] bool sends(const Step& step, Rows rows) const {
     return own.has_row(rows.tile) && !own.has_row(step.tile);
-  }
-  TaskStream::Room announce(const Step& step, const protocol::Access& tile) const {
-    return tasks.announce(tile, node(step.tile), priority);
   }
   void release(const Step& step, Rows rows) const {
     if (own.has_row(rows.tile) || own.has_row(step.tile)) tasks.release(taken(rows));
@@ -229,14 +232,10 @@ struct Chain {
 struct Columns {
   TileColumn first;
   TileColumn end;
-  WideColumn first_reader;  ///< the first wide column whose tasks read the panel
 
   Columns(const TileLayout& l, const Panel& p)
       : first(p.factorizes() || p.work == Work::generate ? p.c : TileColumn{0}),
-        end(l.end_column()) {
-    const TileColumn reader = p.factorizes() ? p.c + 1 : first;
-    first_reader = reader < end ? l.wide_of(reader) : l.end_wide();
-  }
+        end(l.end_column()) {}
 };
 
 }  // namespace
@@ -253,22 +252,20 @@ Program walk(TaskStream& tasks, QrMatrix q, QrOperand x, Work work) {
     const Panel p(q, work, TileColumn{goes_up(work) ? panels - 1 - turn : turn});
     if (p.top != steps_top) steps = steps_of(q, work, p.top);
     steps_top = p.top;
+    for (const Step& step : steps) {
+      const bool is_there = !p.factorizes() && own.has_wide(p.wide) && own.has_row(step.tile);
+      if (is_there) p.publish(tasks, step);
+    }
     const Columns columns(layout, p);
     for (TileColumn d = columns.first; d < columns.end; ++d) {
       const WideColumn j = layout.wide_of(d);
-      // A node of the panel's column sends its part of the panel along its row to the first column
-      // of each other node.
-      const bool is_own = own.has_wide(j);
-      const bool sends = own.has_wide(p.wide) && !is_own && j >= columns.first_reader &&
-                         j < columns.first_reader + own.grid_columns &&
-                         d == std::max(layout.wide_begin(j), columns.first);
-      if (!is_own && !sends) continue;
+      if (!own.has_wide(j)) continue;
       const bool is_panel = p.factorizes() && d == p.c;
       const std::int32_t priority =
           p.factorizes() ? column_priority(layout.tile_columns(), d, is_panel ? 1 : 0)
                          : column_priority(panels, TileColumn{turn}, 0);
       const Chain chain{tasks, p, x, own, places, d, j, priority};
-      for (TileRow i = own.first_row(p.top); places.moves() && is_own && i < q.a.layout().end_row();
+      for (TileRow i = own.first_row(p.top); places.moves() && i < q.a.layout().end_row();
            i = i + own.grid_rows) {
         const auto move = places.move(i, d, q.a.home(p.top, p.c).place);
         if (!move) continue;
@@ -277,18 +274,14 @@ Program walk(TaskStream& tasks, QrMatrix q, QrOperand x, Work work) {
       }
       for (const Step& step : steps) {
         const bool is_mine = own.has_row(step.tile);
-        if (sends && is_mine && step.kind != Step::Kind::home) {
-          co_await chain.announce(step, p.v_of(step));
-          co_await chain.announce(step, p.t_of(step));
-        }
-        if (!is_own) continue;
         if (chain.takes_in(step) && chain.sends(step, step.in)) {
-          co_await chain.announce(step, chain.taken(step.in));
+          tasks.publish(chain.taken(step.in));
         }
         if (chain.takes_own(step) && chain.sends(step, step.own)) {
-          co_await chain.announce(step, chain.taken(step.own));
+          tasks.publish(chain.taken(step.own));
         }
         if (is_mine) co_await chain.insert(step);
+        if (is_mine && is_panel) p.publish(tasks, step);
         chain.release(step);
       }
     }

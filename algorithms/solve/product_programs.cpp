@@ -77,11 +77,11 @@ class Loader {
   }
 
   /// Pieces of tile (i, j) are loaded on `at` next.
-  [[nodiscard]] TaskStream::Room columns_to(WideColumn j, NodeId at) {
-    return walk_ ? walk_->columns_to(j, at, load_priority) : tasks_.room();
+  void columns_to(WideColumn j, NodeId at) {
+    if (walk_) walk_->columns_to(j, at, load_priority);
   }
-  [[nodiscard]] TaskStream::Room rows_to(TileRow i, NodeId at) {
-    return walk_ ? walk_->rows_to(i, at, load_priority) : tasks_.room();
+  void rows_to(TileRow i, NodeId at) {
+    if (walk_) walk_->rows_to(i, at, load_priority);
   }
   /// The task that makes a tile of this node, if it passes by.
   [[nodiscard]] TaskStream::Room load(TileRow i, TileColumn c) {
@@ -114,14 +114,14 @@ Program multiply_symmetric(TaskStream& tasks, Operator a, std::vector<WideProduc
       const bool is_here = at == tasks.node();
       const TileColumn begin = layout.wide_begin(j);
       const TileColumn end = layout.wide_begin(j + 1);
-      co_await loader.columns_to(j, at);
-      co_await loader.rows_to(i, at);
+      loader.columns_to(j, at);
+      loader.rows_to(i, at);
       for (TileColumn c = begin; is_here && c < end; ++c) co_await loader.load(i, c);
       for (Side& side : sides) {
         Walk& w = side.w;
         TileProduct down = w.next_down(i, j);
-        co_await side.x(row_of(j)).to(at, use);
-        if (!diagonal) co_await side.x(i).to(at, use);
+        side.x(row_of(j)).to(at, use);
+        if (!diagonal) side.x(i).to(at, use);
         std::optional<TileProduct> across;
         if (!diagonal) across = w.next_across(i, j);
         for (TileColumn c = begin; is_here && c < end; ++c) {
@@ -140,13 +140,13 @@ Program multiply_symmetric(TaskStream& tasks, Operator a, std::vector<WideProduc
         if (is_here && across) w.release_strips(*across);
         const TileRef y_i = w.sides(side.y, i);
         const TileRef y_j = w.sides(side.y, row_of(j));
-        co_await down.to(y_i.home.node, use);
+        down.to(y_i.home.node, use);
         if (y_i.home.node == w.me) {
           co_await tasks.insert(kernel::subtract, {read_write(y_i), down.tile()}, used);
         }
         down.release();
         if (diagonal) continue;
-        co_await across->to(y_j.home.node, use);
+        across->to(y_j.home.node, use);
         if (y_j.home.node == w.me) {
           co_await tasks.insert(kernel::subtract, {read_write(y_j), across->tile()}, used);
         }
@@ -167,7 +167,7 @@ Program multiply_row_transposed(TaskStream& tasks, Operator a, TileRow i, Matrix
     const NodeId at = w.node(i, j);
     const TileRef x_j = to(row_of(j), to_side);
     TileProduct product = w.next_across(i, j);
-    co_await operand.to(at, use);
+    operand.to(at, use);
     for (TileColumn c = w.begin(j); at == w.me && c < w.end(j); ++c) {
       co_await w.take_strips(product, c, use);
       co_await tasks.insert(kernel::product_transposed,
@@ -175,7 +175,7 @@ Program multiply_row_transposed(TaskStream& tasks, Operator a, TileRow i, Matrix
                             product_options(w, c, false, use));
     }
     if (at == w.me) w.release_strips(product);
-    co_await product.to(x_j.home.node, use);
+    product.to(x_j.home.node, use);
     if (x_j.home.node == w.me) {
       co_await tasks.insert(kernel::subtract, {read_write(x_j), product.tile()}, used);
     }
@@ -217,14 +217,14 @@ Program multiply_general(TaskStream& tasks, Operator a, std::vector<WideProduct>
       ++writes;
       const NodeId at = a.tiles.distribution().node(i, j);
       const bool is_here = at == tasks.node();
-      co_await loader.columns_to(j, at);
-      co_await loader.rows_to(i, at);
+      loader.columns_to(j, at);
+      loader.rows_to(i, at);
       for (TileColumn c = begin; is_here && c < end; ++c) co_await loader.load(i, c);
       for (Side& side : sides) {
         Walk& w = side.w;
         Broadcast& x_j = side.x(row_of(j));
         TileProduct product = w.next_down(i, j);
-        co_await x_j.to(at, use);
+        x_j.to(at, use);
         for (TileColumn c = begin; is_here && c < end; ++c) {
           co_await w.take_strips(product, c, use);
           co_await tasks.insert(kernel::product, {written(w, product, c), a.tile(i, c), x_j.tile()},
@@ -232,7 +232,7 @@ Program multiply_general(TaskStream& tasks, Operator a, std::vector<WideProduct>
         }
         if (is_here) w.release_strips(product);
         const TileRef y_i = w.sides(side.y, i);
-        co_await product.to(y_i.home.node, use);
+        product.to(y_i.home.node, use);
         if (y_i.home.node == w.me) {
           co_await tasks.insert(kernel::subtract, {read_write(y_i), product.tile()}, used);
         }

@@ -55,9 +55,7 @@ class TileProduct {
   /// live at one place.
   [[nodiscard]] const std::optional<protocol::Access>& strips() const { return strips_; }
 
-  [[nodiscard]] TaskStream::Room to(NodeId reader, std::int32_t priority) {
-    return result_.to(reader, priority);
-  }
+  void to(NodeId reader, std::int32_t priority) { result_.to(reader, priority); }
   /// No later task reads the product.
   void release() { result_.release(); }
 

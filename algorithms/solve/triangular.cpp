@@ -103,7 +103,7 @@ Program substitute(TaskStream& tasks, Matrix<double> t, Matrix<double> x, TileCo
       const TileRef x_other = w.sides(x, other);
       TileProduct product = s.is_transposed() ? w.next_across(i, j) : w.next_down(i, j);
       const std::int32_t priority = priority_at(distance, s.rows());
-      co_await solved.to(at, priority);
+      solved.to(at, priority);
       for (TileColumn c = w.begin(j); at == w.me && c < w.end(j); ++c) {
         const bool accumulates = !s.is_transposed() && c != w.begin(j);
         const protocol::Access tile = read(t(i, c), Version{0});
@@ -113,7 +113,7 @@ Program substitute(TaskStream& tasks, Matrix<double> t, Matrix<double> x, TileCo
         tasks.release(tile);
       }
       if (at == w.me) w.release_strips(product);
-      co_await product.to(x_other.home.node, priority);
+      product.to(x_other.home.node, priority);
       if (x_other.home.node == w.me) {
         options.priority = priority;
         options.parameters = KernelParameters();
@@ -132,7 +132,7 @@ Program take(TaskStream& tasks, Matrix<double> x, Matrix<double> b, TileColumn s
   for (std::int32_t row = x.layout().tile_rows() - 1; row >= 0; --row) {
     const TileRef to = x(TileRow{row}, side);
     Broadcast rows(tasks, read(b(TileRow{row}, side), Version{0}));
-    co_await rows.to(to.home.node, options.priority);
+    rows.to(to.home.node, options.priority);
     if (to.home.node == tasks.node()) {
       co_await tasks.insert(kernel::copy, {write(to), rows.tile()}, options);
     }

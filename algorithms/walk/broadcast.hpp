@@ -9,7 +9,8 @@
 namespace heddle {
 
 /// One version of a tile on its way to its readers, in a program of which every node walks all
-/// tasks: sent to each node once, where the program comes to that node's first task that reads it.
+/// tasks: sent to those that the job knows (JobSpec::readers) as soon as the program comes to the
+/// first of them, or else to each when the program comes to its first task that reads it.
 class Broadcast {
  public:
   Broadcast(TaskStream& tasks, const protocol::Access& tile) : tasks_(&tasks), tile_(tile) {}
@@ -18,13 +19,14 @@ class Broadcast {
   [[nodiscard]] const protocol::Access& tile() const { return tile_; }
 
   /// The next task of the program that reads the tile runs on `reader`.
-  [[nodiscard]] TaskStream::Room to(NodeId reader, std::int32_t priority) {
+  void to(NodeId reader, std::int32_t priority) {
     reads_here_ = reads_here_ || reader == tasks_->node();
-    if (tile_.home.node != tasks_->node() || reader == tasks_->node() || has(reader)) {
-      return tasks_->room();
-    }
+    if (tile_.home.node != tasks_->node() || reader == tasks_->node() || is_published_) return;
+    if (has(reader)) return;
+    is_published_ = readers_.empty() && tasks_->publish(tile_);
+    if (is_published_) return;
     readers_.push_back(reader);
-    return tasks_->announce(tile_, reader, priority);
+    tasks_->announce(tile_, reader, priority);
   }
 
   /// No later task reads the tile.
@@ -41,6 +43,7 @@ class Broadcast {
   protocol::Access tile_;
   std::vector<NodeId> readers_;  ///< on other nodes; only where the tile lives
   bool reads_here_ = false;
+  bool is_published_ = false;
 };
 
 }  // namespace heddle

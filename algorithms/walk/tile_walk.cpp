@@ -26,15 +26,6 @@ struct Source {
   TileRange last;
 };
 
-/// Task (row, column) is the first on its node that reads a tile of this node.
-struct Announcement {
-  TileColumn column;
-  TileRow row;
-  std::size_t sent;  ///< where State::sent has the tile
-
-  friend auto operator<=>(const Announcement&, const Announcement&) = default;
-};
-
 struct TileHash {
   std::size_t operator()(const TileId& tile) const {
     constexpr std::uint64_t mix = 0x9E3779B97F4A7C15ULL;
@@ -45,38 +36,31 @@ struct TileHash {
 
 }  // namespace
 
-/// Invariant (`is_valid()`): due is sorted by position; next_due <= due.size(); in due and pending
-/// each tile lives on this node and its reader on another one.
 struct TileWalk::State {
   TaskStream& tasks;
   protocol::MatrixId matrix;
+  Distribution distribution;
   OwnTiles tiles;
   bool is_alone;  ///< there is one node: nothing is sent
   WriteCounts writes;
   std::vector<Source> sources;
   FlatMap<TileId, Version, TileHash> versions;  ///< of sources on other nodes
-  std::vector<Access> sent;                     ///< tiles that due and pending announce
-  std::vector<Announcement> pending;            ///< for ranges that are walked later
 
   // The walk over one range.
   TileRange range{};
   OwnTiles::Position own{};
-  std::vector<Announcement> due;
-  std::size_t next_due = 0;
 
   State(TaskStream& stream, const Matrix<double>& a)
       : tasks(stream),
         matrix(a.id()),
+        distribution(a.distribution()),
         tiles(a, stream.node()),
         is_alone(a.distribution().node_count() == 1),
         writes(tiles) {}
 
   [[nodiscard]] Access with_version(Access access) const;
-  void announce_to(const TileRange& readers, std::span<const TileRange> earlier,
-                   std::size_t sent_tile);
-  void begin(const TileRange& wanted);
+  void announce(const Access& tile, const TileRange& readers, std::span<const TileRange> earlier);
   void finish();
-  [[nodiscard]] bool is_valid() const;
 };
 
 TileWalk::TileWalk(TaskStream& tasks, const Matrix<double>& a)
@@ -113,14 +97,10 @@ void TileWalk::broadcast(const Access& tile, std::initializer_list<TileRange> re
   if (last == nullptr) return s.tasks.release(source);
   s.sources.push_back({source, *last});
   if (s.is_alone) return;
-  if (!is_mine) {
-    s.versions[source.tile] = source.version;
-    return;
-  }
-  s.sent.push_back(source);
+  if (!is_mine) s.versions[source.tile] = source.version;
+  if (s.tasks.publish(source) || !is_mine) return;
   for (const TileRange* range = readers.begin(); range != readers.end(); ++range) {
-    if (s.tiles.is_empty(*range)) continue;
-    s.announce_to(*range, {readers.begin(), range}, s.sent.size() - 1);
+    if (!s.tiles.is_empty(*range)) s.announce(source, *range, {readers.begin(), range});
   }
 }
 
@@ -141,8 +121,8 @@ void TileWalk::broadcast_column(const Matrix<double>& l, TileColumn c, TileRow f
 
 /// Finds the first task of each other node: the grid comes round once in the first wide columns,
 /// and in each of these once in the first rows.
-void TileWalk::State::announce_to(const TileRange& readers, std::span<const TileRange> earlier,
-                                  std::size_t sent_tile) {
+void TileWalk::State::announce(const Access& tile, const TileRange& readers,
+                               std::span<const TileRange> earlier) {
   const OwnPart& part = tiles.part();
   const WideColumn first = tiles.wide_of(readers.column_begin);
   const WideColumn end =
@@ -156,52 +136,25 @@ void TileWalk::State::announce_to(const TileRange& readers, std::span<const Tile
           std::any_of(earlier.begin(), earlier.end(),
                       [&](const TileRange& r) { return r.contains(i, column); });
       if (is_announced || (part.has_row(i) && part.has_wide(j))) continue;
-      pending.push_back({column, i, sent_tile});
+      tasks.announce(tile, distribution.node(i, j), 0);
     }
   }
 }
 
 TileWalk::Tasks TileWalk::over(const TileRange& range) {
-  require(turn_ == Turn::none, "TileWalk::over: the walk over the range before has not ended");
-  state_->begin(range);
+  require(!is_walking_, "TileWalk::over: the walk over the range before has not ended");
+  state_->range = range;
+  state_->own = state_->tiles.first(range);
   choose();
   return {this};
-}
-
-void TileWalk::State::begin(const TileRange& wanted) {
-  range = wanted;
-  own = tiles.first(range);
-  due.clear();
-  next_due = 0;
-  std::erase_if(pending, [&](const Announcement& a) {
-    if (!range.contains(a.row, a.column)) return false;
-    due.push_back(a);
-    return true;
-  });
-  std::sort(due.begin(), due.end());
-  HEDDLE_DEBUG(is_valid());
 }
 
 /// Makes the next task of the range the current one.
 void TileWalk::choose() {
   State& s = *state_;
   is_inserted_ = false;
-  const bool has_own = s.own.column < s.range.column_end;
-  if (s.next_due < s.due.size()) {
-    const Announcement& due = s.due[s.next_due];
-    if (!has_own || std::tie(due.column, due.row) < std::tie(s.own.column, s.own.row)) {
-      turn_ = Turn::announcement;
-      row_ = due.row;
-      column_ = due.column;
-      return;
-    }
-  }
-  if (!has_own) {
-    turn_ = Turn::none;
-    s.finish();
-    return;
-  }
-  turn_ = Turn::own_task;
+  is_walking_ = s.own.column < s.range.column_end;
+  if (!is_walking_) return s.finish();
   row_ = s.own.row;
   column_ = s.own.column;
 }
@@ -209,11 +162,7 @@ void TileWalk::choose() {
 void TileWalk::advance() {
   require(is_inserted_, "TileWalk: no task was inserted for tile ({}, {})", row_.value(),
           column_.value());
-  if (turn_ == Turn::announcement) {
-    ++state_->next_due;
-  } else {
-    state_->tiles.advance(state_->range, state_->own);
-  }
+  state_->tiles.advance(state_->range, state_->own);
   choose();
 }
 
@@ -224,14 +173,12 @@ void TileWalk::State::finish() {
     versions.erase(source.access.tile);
     return true;
   });
-  if (is_alone) return;
-  if (pending.empty()) sent.clear();
-  writes.add(tiles, range);
+  if (!is_alone) writes.add(tiles, range);
 }
 
 /// The access to a tile as it is now.
 Access TileWalk::State::with_version(Access access) const {
-  if (access.version != protocol::count_here || access.home.node == tasks.node()) return access;
+  if (access.version != protocol::count_here || is_alone) return access;
   require(access.tile.matrix == matrix,
           "TileWalk::broadcast: tile {} of matrix {} needs its version", access.tile.index,
           access.tile.matrix.value());
@@ -246,15 +193,11 @@ TaskStream::Room TileWalk::insert(const Kernel& kernel, const AccessList& list,
   State& s = *state_;
   const std::span<const Access> accesses = list.all();
   const TileId tile{s.matrix, row_.value() + column_.value() * s.tiles.end_row().value()};
-  require(turn_ != Turn::none && !is_inserted_ && !accesses.empty() &&
+  require(is_walking_ && !is_inserted_ && !accesses.empty() &&
               accesses.front().mode != AccessMode::read && accesses.front().tile == tile,
           "TileWalk: tile ({}, {}) takes one task, whose first access writes it; '{}' is not that",
           row_.value(), column_.value(), kernel.name);
   is_inserted_ = true;
-  if (turn_ == Turn::announcement) {
-    return s.tasks.announce(s.sent[s.due[s.next_due].sent], accesses.front().home.node,
-                            options.priority);
-  }
   if (s.is_alone || accesses.size() > protocol::accesses_max) {
     return s.tasks.insert(kernel, list, options);
   }
@@ -272,17 +215,6 @@ TaskStream::Room TileWalk::insert(const Kernel& kernel, const AccessList& list,
     access.version = *version;
   }
   return s.tasks.insert(kernel, std::span<const Access>(versioned), options);
-}
-
-bool TileWalk::State::is_valid() const {
-  const auto is_sent = [&](const Announcement& a) {
-    const WideColumn wide = tiles.wide_of(a.column);
-    return sent[a.sent].home.node == tasks.node() &&
-           !(tiles.part().has_row(a.row) && tiles.part().has_wide(wide));
-  };
-  return next_due <= due.size() && std::is_sorted(due.begin(), due.end()) &&
-         std::all_of(due.begin(), due.end(), is_sent) &&
-         std::all_of(pending.begin(), pending.end(), is_sent);
 }
 
 }  // namespace heddle

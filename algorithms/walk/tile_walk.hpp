@@ -54,8 +54,7 @@ class TileWalk {
   void broadcast_column(const Matrix<double>& l, TileColumn c, TileRow from,
                         const TileRange& readers, Version version = protocol::count_here);
 
-  /// A task that concerns this node: it writes a tile of this node, or is the first on its node
-  /// that reads one.
+  /// A task that writes a tile of this node.
   struct Task {
     TileRow row;
     TileColumn column;
@@ -77,7 +76,7 @@ class TileWalk {
       return *this;
     }
     [[nodiscard]] bool operator==(std::default_sentinel_t /*end*/) const {
-      return walk_->turn_ == Turn::none;
+      return !walk_->is_walking_;
     }
 
    private:
@@ -93,16 +92,13 @@ class TileWalk {
   [[nodiscard]] Tasks over(const TileRange& range);
 
  private:
-  /// What the current task is for; none: no range is walked.
-  enum class Turn : std::uint8_t { none, own_task, announcement };
-
   void choose();
   void advance();
   TaskStream::Room insert(const Kernel& kernel, const AccessList& list, const TaskOptions& options);
 
   struct State;
   std::unique_ptr<State> state_;
-  Turn turn_ = Turn::none;
+  bool is_walking_ = false;
   bool is_inserted_ = false;  ///< the current task
   TileRow row_;               ///< of the current task
   TileColumn column_;

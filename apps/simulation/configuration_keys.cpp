@@ -24,7 +24,7 @@ constexpr std::string_view no_collectives = "a factorization has no operations o
 constexpr std::string_view no_emulated = "it is about emulated devices' copies between nodes";
 constexpr std::string_view output_only = "it is about what a command writes";
 
-constexpr std::array<ConfigurationKey, 59> keys{
+constexpr std::array<ConfigurationKey, 60> keys{
     {{"problem.factorization", modelled, {}},
      {"problem.matrix.file", neutral, size_only},
      {"problem.matrix.generate", neutral, size_only},
@@ -72,6 +72,7 @@ constexpr std::array<ConfigurationKey, 59> keys{
      {"runtime.messages.path", measured,
       "the times of messages are measured, not modelled by path"},
      {"runtime.messages.explain", neutral, output_only},
+     {"runtime.messages.readers", modelled, {}},
      {"runtime.messages.device_memory", neutral, "it is memory that no task uses"},
      {"runtime.collectives.order", neutral, no_collectives},
      {"runtime.collectives.algorithm", neutral, no_collectives},

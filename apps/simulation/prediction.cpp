@@ -16,6 +16,7 @@
 #include "config/effective.hpp"
 #include "config/problem.hpp"
 #include "node-runtime/node_facts.hpp"
+#include "node-runtime/reader_way.hpp"
 #include "node-runtime/trace/node_file.hpp"
 #include "node-runtime/trace/run_folder.hpp"
 #include "node-runtime/tuning.hpp"
@@ -252,9 +253,12 @@ Prediction PreparedPrediction::run(std::uint64_t seed, bool traces) {
         replay::priority_of(rule_of(one_.config.runtime.priorities), seed, nullptr, *job, machine);
   }
   if (priority) job = &prioritized.emplace(*job, std::move(priority));
-  prediction.result = replay::simulate(
-      machine, *job,
-      {.window = one_.window(), .lends = one_.lends(), .traces = traces, .seed = seed});
+  prediction.result = replay::simulate(machine, *job,
+                                       {.window = one_.window(),
+                                        .lends = one_.lends(),
+                                        .traces = traces,
+                                        .readers = reader_way(one_.config.runtime.messages.readers),
+                                        .seed = seed});
   prediction.simulated_in_s =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   prediction.peak_bytes = peak_bytes();

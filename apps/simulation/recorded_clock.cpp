@@ -69,10 +69,6 @@ class RecordedTimes::Collector final : public KernelClock, private replay::WalkS
     if (!matrices_[at].empty()) return;
     for (const protocol::Access& access : accesses) matrices_[at].push_back(access.tile.matrix);
   }
-  void announce(const protocol::Access& /*access*/, NodeId /*reader*/,
-                std::int32_t /*priority*/) override {
-    items_.push_back(-1);
-  }
   void release(const protocol::Access& /*access*/) override {}
   [[nodiscard]] bool has_room() const override { return true; }
   /// First a whole task's, on a worker and on a device, then those of its fine tasks.

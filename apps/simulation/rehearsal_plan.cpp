@@ -82,9 +82,6 @@ class Planner final : private replay::WalkSink {
     tasks_.push_back(
         {items_, CaseKey::of(program_.case_of(id)), {accesses.begin(), accesses.end()}});
   }
-  void announce(const Access& /*access*/, NodeId /*reader*/, std::int32_t /*priority*/) override {
-    ++items_;
-  }
   void release(const Access& /*access*/) override {}
   [[nodiscard]] bool has_room() const override { return std::ssize(tasks_) < rehearsed_tasks_max; }
 

@@ -68,7 +68,7 @@ class SimulatedProgram::Walk final : public replay::NodeWalk, private ProgramLis
   Walk(SimulatedProgram& program, NodeId node, replay::WalkSink& sink)
       : program_(program),
         sink_(sink),
-        stream_(*this, node),
+        stream_(*this, node, {&program.what_.spec, 0}),
         coroutine_(program.what_.spec.program(stream_)) {}
 
   bool advance() override { return coroutine_.resume(); }
@@ -80,6 +80,9 @@ class SimulatedProgram::Walk final : public replay::NodeWalk, private ProgramLis
   }
   void announce(const Access& access, NodeId reader, std::int32_t priority) override {
     sink_.announce(access, reader, priority);
+  }
+  void publish(const Access& access, std::span<const protocol::Reader> readers) override {
+    sink_.publish(access, readers);
   }
   void release(const Access& access) override { sink_.release(access); }
   [[nodiscard]] bool has_room() const override { return sink_.has_room(); }

@@ -53,6 +53,10 @@ class SimulatedProgram final : public replay::SimulatedJob {
   }
   [[nodiscard]] std::uint64_t tile_bytes(protocol::TileId tile) const override;
   [[nodiscard]] std::uint64_t message_bytes(protocol::TileId tile, Version version) const override;
+  [[nodiscard]] std::function<std::vector<protocol::Reader>(protocol::TileId, Version)> readers()
+      const override {
+    return what_.spec.readers;
+  }
   [[nodiscard]] std::int32_t priority_span() const override { return what_.spec.priority_span; }
 
  private:

@@ -277,8 +277,9 @@ void MpiProgress::take_what_has_come() {
   }
 }
 
-/// What a node sent before an exception left it ends what waits only for it: perhaps by way of the program's threads, which have to run for that. Nobody
-/// waits for them here where this node has failed by itself.
+/// What a node sent before an exception left it ends what waits only for it: perhaps by way of the
+/// program's threads, which have to run for that. Nobody waits for them here where this node has
+/// failed by itself.
 void MpiProgress::take_last_messages() {
   const std::int64_t most = has_heard_failure() ? last_messages_ns_max : own_last_messages_ns_max;
   const std::int64_t begin = now_ns();

@@ -131,6 +131,7 @@ std::uint32_t TileTransport::take_landing(const protocol::GrantAction& grant) {
     free_landings_.pop_back();
   }
   landings_[tag] = {grant, 0, {}, now_ns(), 0};
+  grant.record->ticket = static_cast<std::int32_t>(tag) + 1;
   ++receives_under_way_;
   return tag;
 }
@@ -193,9 +194,11 @@ void TileTransport::received(std::uint32_t tag, const p2p::Status& status) {
                grant.job.value(), grant.tile.index, grant.tile.matrix.value(), grant.number.value(),
                elements, grant.from.value(), landing.elements);
   let_go(landing.hold);
+  const bool is_empty = elements == 0 && landing.elements > 0;
+  pass_on_the_rest(*grant.record, is_empty);
   record(trace::RecordKind::receive, grant, grant.from, tag, static_cast<std::size_t>(status.bytes),
          landing.posted_ns, status.path);
-  ended_.landings.emplace_back(grant.record, elements == 0 && landing.elements > 0);
+  ended_.landings.emplace_back(grant.record, is_empty);
   if (trace_->enabled()) carried_.erase(landing.request);
   free_landings_.push_back(tag);
   --receives_under_way_;
@@ -212,7 +215,13 @@ void TileTransport::send(const protocol::SendAction& send) {
   }
   sendings_[slot] = {send, 0, {}, now_ns(), 0};
   ++sends_under_way_;
-  if (!post(slot)) waiting_.push_back({true, slot});
+  const std::int32_t ticket = send.behind == nullptr ? has_come : send.behind->ticket;
+  sendings_[slot].send.empty |= ticket == has_come_empty;
+  if (ticket >= 0) {
+    relays_.push_back({.slot = slot, .behind = send.behind, .waits_for_all = send.empty});
+  } else if (!post(slot)) {
+    waiting_.push_back({true, slot});
+  }
 }
 
 /// False: its memory is not to be had yet.
@@ -229,15 +238,74 @@ bool TileTransport::post(std::uint32_t slot) {
   }
   sending.bytes = message.bytes();
   engine_->counters().message(message.bytes());
-  const p2p::Request request = endpoint_.send_expected(
-      {message.data, message.count, message.type}, send.to, static_cast<std::int32_t>(send.tag),
-      channel, [this, slot](const p2p::Status& status, const Error* failure) {
-        failure == nullptr ? sent(slot, status) : failed(*failure);
-      });
+  const p2p::Request request =
+      endpoint_.send_expected({message.data, message.count, message.type}, send.to,
+                              static_cast<std::int32_t>(send.tag), channel, on_sent(slot));
   if (request.done()) return true;  // the slot is free again
   sending.request = request.id();
   if (trace_->enabled()) carried_[sending.request] = {true, slot};
   return true;
+}
+
+p2p::OnEnd TileTransport::on_sent(std::uint32_t slot) {
+  return [this, slot](const p2p::Status& status, const Error* failure) {
+    failure == nullptr ? sent(slot, status) : failed(*failure);
+  };
+}
+
+// ---- versions that are passed on while they arrive ---------------------------------------------
+
+bool TileTransport::is_relaying() const {
+  return std::ranges::any_of(relays_, [](const Relay& relay) { return relay.passed_on > 0; });
+}
+
+/// Not an empty one: what has come of it shows that its job goes on where it comes from.
+bool TileTransport::pass_on_what_arrived() {
+  bool progressed = false;
+  for (Relay& relay : relays_) {
+    if (relay.waits_for_all || relay.behind->ticket == 0) continue;
+    const auto tag = static_cast<std::size_t>(relay.behind->ticket) - 1;
+    const std::int64_t arrived = endpoint_.arrived(landings_[tag].request);
+    if (arrived == relay.passed_on) continue;
+    Sending& sending = sendings_[relay.slot];
+    if (relay.passed_on > 0) {
+      endpoint_.more_is_there(sending.request, arrived);
+    } else {
+      const TileMessage message = message_of(sending.send, {});
+      const auto request = endpoint_.send_arriving(
+          {message.data, message.count, message.type}, arrived, sending.send.to,
+          static_cast<std::int32_t>(sending.send.tag), channel, on_sent(relay.slot));
+      relay.waits_for_all = !request.has_value();
+      if (!request) continue;
+      sending.bytes = message.bytes();
+      engine_->counters().message(message.bytes());
+      sending.request = request->id();
+      if (trace_->enabled()) carried_[sending.request] = {true, relay.slot};
+    }
+    relay.passed_on = arrived;
+    progressed = true;
+  }
+  return progressed;
+}
+
+void TileTransport::pass_on_the_rest(protocol::Landing& behind, bool is_empty) {
+  behind.ticket = is_empty ? has_come_empty : has_come;
+  for (std::size_t i = 0; i < relays_.size();) {
+    const Relay relay = relays_[i];
+    if (relay.behind != &behind) {
+      ++i;
+      continue;
+    }
+    relays_[i] = relays_.back();
+    relays_.pop_back();
+    Sending& sending = sendings_[relay.slot];
+    if (relay.passed_on > 0) {
+      endpoint_.more_is_there(sending.request, static_cast<std::int64_t>(sending.bytes));
+      continue;
+    }
+    sending.send.empty |= is_empty;
+    waiting_.push_back({true, relay.slot});
+  }
 }
 
 void TileTransport::sent(std::uint32_t slot, const p2p::Status& status) {
@@ -255,6 +323,7 @@ void TileTransport::sent(std::uint32_t slot, const p2p::Status& status) {
 
 bool TileTransport::progress() {
   bool progressed = endpoint_.progress();
+  if (!relays_.empty()) progressed |= pass_on_what_arrived();
   // What has just been posted need not wait for another look.
   if (serve_waiting()) progressed |= endpoint_.progress();
   if (failure_) throw Error(*failure_);

@@ -35,6 +35,9 @@ namespace heddle {
 /// yet written: its message is announced, and then received into the device's memory or, where that
 /// has no room, into the block's host backing (DeviceCache::acquire_for_message).
 ///
+/// A version that is passed on (decision 044) follows the one that brings it, piece by piece: over
+/// the wire between contiguous host memory; otherwise when all of it has come.
+///
 /// A message brings the part of a version that its job needs elsewhere (JobSpec::part), to its
 /// place in the tile. Both ends ask the job, so the message says nothing about it.
 ///
@@ -98,8 +101,11 @@ class TileTransport {
   [[nodiscard]] std::vector<Word> take_words() { return std::exchange(words_, {}); }
   /// Transfers are in progress: poll without sleeping.
   [[nodiscard]] bool is_moving() const {
-    return sends_under_way_ > 0 || !waiting_.empty() || user_messages_->are_moving();
+    return sends_under_way_ > relays_.size() || !waiting_.empty() || is_relaying() ||
+           user_messages_->are_moving();
   }
+  /// Versions are being passed on while they arrive.
+  [[nodiscard]] bool is_relaying() const;
   [[nodiscard]] bool is_expecting() const { return receives_under_way_ > 0; }
 
   /// The program's own messages, by the same endpoint. Threads: any.
@@ -121,6 +127,10 @@ class TileTransport {
     DeviceCache::Use use;
     DeviceCache::MessageBuffer buffer;
   };
+  /// The ticket of the protocol's record: its tag + 1 while it is expected, one of these afterwards.
+  /// A send that is to pass it on may be told of before the grant is, or after the data has come.
+  static constexpr std::int32_t has_come = -1;
+  static constexpr std::int32_t has_come_empty = -2;
   struct Landing {
     protocol::GrantAction grant;
     std::int64_t elements = 0;  ///< doubles, if the job goes on
@@ -133,7 +143,7 @@ class TileTransport {
     std::size_t bytes = 0;
     Hold hold;
     std::int64_t posted_ns = 0;
-    std::int64_t request = 0;
+    std::int64_t request = 0;  ///< 0: none yet
   };
   /// Which message a request of the endpoint's brings, for its fragments.
   struct Carried {
@@ -151,6 +161,9 @@ class TileTransport {
   void is_under_way(std::uint32_t tag, const p2p::Request& request);
   [[nodiscard]] bool receive(std::uint32_t tag);
   [[nodiscard]] bool post(std::uint32_t slot);
+  [[nodiscard]] p2p::OnEnd on_sent(std::uint32_t slot);
+  [[nodiscard]] bool pass_on_what_arrived();
+  void pass_on_the_rest(protocol::Landing& behind, bool is_empty);
   [[nodiscard]] bool serve_waiting();
   void received(std::uint32_t tag, const p2p::Status& status);
   void sent(std::uint32_t slot, const p2p::Status& status);
@@ -177,6 +190,14 @@ class TileTransport {
   std::vector<std::uint32_t> free_sendings_;
   std::size_t sends_under_way_ = 0;
   std::size_t receives_under_way_ = 0;
+  /// A version that is passed on while it arrives, piece by piece where it can.
+  struct Relay {
+    std::uint32_t slot = 0;  ///< of the sending
+    const protocol::Landing* behind = nullptr;
+    std::int64_t passed_on = 0;  ///< bytes that the endpoint may send
+    bool waits_for_all = false;  ///< nothing of it can leave before
+  };
+  std::vector<Relay> relays_;  ///< bounded by the sends
   /// Messages whose memory is not to be had yet: landings that were announced, sends.
   std::deque<Carried> waiting_;
   std::unordered_map<std::int64_t, Carried> carried_;  ///< by request, while somebody asks

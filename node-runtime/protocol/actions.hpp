@@ -75,6 +75,10 @@ struct SendAction {
   BlockRef block;
   bool empty = false;  ///< the job is cancelled: send a message without data that says so
   Send* record = nullptr;
+  /// Set: the version is still on its way into the block (Protocol::Options::passes_on_arriving).
+  /// What has come of it may leave; the message ends after that one, and is empty if that one is.
+  /// Report data_arrived() before send_finished(); until then this record stays.
+  Landing* behind = nullptr;
 };
 
 /// Output of every event. The caller carries the actions out in any order, at any later time, and

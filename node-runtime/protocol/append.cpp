@@ -1,8 +1,32 @@
+#include <algorithm>
+#include <span>
+#include <vector>
+
 #include "base/assert.hpp"
 #include "node-runtime/protocol/protocol.hpp"
 
 /// APPEND: the instances of a new task in this node's lists (001 section 6.1).
 namespace heddle::protocol {
+namespace {
+
+/// Nothing: they are not known beforehand.
+std::vector<Reader> readers_of(const Job& job, const BaseCopy& version) {
+  if (!job.readers) return {};
+  return job.readers(version.tile, version.number_in(job.id));
+}
+
+bool is_among(NodeId node, std::span<const Reader> readers) {
+  return std::ranges::any_of(readers, [&](const Reader& reader) { return reader.node == node; });
+}
+
+bool is_sent(const BaseCopy& version, const Job& job, NodeId to) {
+  for (const Send* send = version.sends; send != nullptr; send = send->sibling) {
+    if (send->to == to && send->job == &job) return true;
+  }
+  return false;
+}
+
+}  // namespace
 
 Task* Protocol::append(Job& job, const Work& work, std::int32_t priority,
                        std::span<const Access> accesses, Actions& actions) {
@@ -59,50 +83,72 @@ Task* Protocol::append(Job& job, const Work& work, std::int32_t priority,
 
 void Protocol::append_alien_reader(Job& job, const Access& access, NodeId reader,
                                    std::int32_t priority, Actions& actions) {
-  HEDDLE_DEBUG(!job.generation_ended && !job.window_is_full(), "job {}", job.id.value());
-  ++job.next_order;
+  HEDDLE_DEBUG(!job.generation_ended, "job {}", job.id.value());
   add_alien_reader(job, access, reader, priority, actions);
 }
 
 void Protocol::add_alien_reader(Job& job, const Access& access, NodeId reader,
                                 std::int32_t priority, Actions& actions) {
   HEDDLE_DEBUG(access.home.node == options_.node && reader != options_.node);
+  LocalVersion& version = version_to_send(job, access);
+  if (is_sent(version, job, reader)) return;  // one message per version and node (D2a)
+  const std::vector<Reader> readers = readers_of(job, version);
+  if (is_among(reader, readers)) return publish(job, version, readers, actions);
+  add_send(job, version, {reader, priority}, actions);
+}
+
+LocalVersion& Protocol::version_to_send(const Job& job, const Access& access) {
   LocalVersion& version = versions_.current(access);
   const Version number = version.number_in(job.id);
   HEDDLE_DEBUG(access.version == count_here || access.version == number,
                "tile {}: the program reads version {}, the list is at {}", access.tile.index,
                access.version.value(), number.value());
-  for (Send* send = version.sends; send != nullptr; send = send->sibling) {
-    if (send->to == reader && send->job == &job) return;  // one message per version and node (D2a)
+  return version;
+}
+
+void Protocol::publish(Job& job, const Access& access, std::span<const Reader> readers,
+                       Actions& actions) {
+  HEDDLE_DEBUG(!job.generation_ended, "job {}", job.id.value());
+  HEDDLE_DEBUG(access.home.node == options_.node);
+  publish(job, version_to_send(job, access), readers, actions);
+}
+
+void Protocol::publish(Job& job, LocalVersion& version, std::span<const Reader> readers,
+                       Actions& actions) {
+  for (const Reader& reader : job.route(readers, options_.node).to) {
+    if (!is_sent(version, job, reader.node)) add_send(job, version, reader, actions);
   }
-  Send& send = add_send(job, access, reader, number, priority);
-  add_item(job, send, actions);
-  send.version = &version;
-  send.sibling = version.sends;
-  version.sends = &send;
+}
+
+/// A message to `to` from this node, which grants may lead.
+Send& Protocol::add_send(Job& job, TileId tile, Version number, const Reader& to) {
+  Send& send = *records_.sends.create();
+  send.job = &job;
+  send.to = to.node;
+  send.tile = tile;
+  send.number = number;
+  send.priority = to.priority;
+  grants_.add({{job.id, tile, number}, to.node}, send);
+  return send;
+}
+
+void Protocol::add_send(Job& job, BaseCopy& source, const Reader& to, Actions& actions) {
+  Send& send = add_send(job, source.tile, source.number_in(job.id), to);
+  ++job.pending_sends;
+  send.source = &source;
+  send.sibling = source.sends;
+  source.sends = &send;
   send.open.insert_before(job.open_sends);
   send.instance.target = &send;
   send.instance.target_kind = Instance::Target::send;
   send.instance.kind = InstanceKind::internode_alien_input;
-  attach(version, send.instance, actions);
-}
-
-Send& Protocol::add_send(Job& job, const Access& access, NodeId to, Version number,
-                         std::int32_t priority) {
-  Send& send = *records_.sends.create();
-  send.job = &job;
-  send.to = to;
-  send.tile = access.tile;
-  send.number = number;
-  send.priority = priority;
-  grants_.add({job.id, access.tile, number, to}, send);
-  return send;
+  attach(source, send.instance, actions);
 }
 
 void Protocol::release(Job& job, const Access& access, Actions& actions) {
   if (access.home.node != options_.node) {
     const Version number = versions_.remote_version(access, job.id);
-    RemoteVersion** const found = remotes_.find({job.id, access.tile, number, access.home.node});
+    RemoteVersion** const found = remotes_.find({job.id, access.tile, number});
     if (found != nullptr) close(**found, actions);
     return;
   }
@@ -150,7 +196,7 @@ void Protocol::add_item(Job& job, Item& item, Actions& actions) {
 /// Counts a write to another node's tile: the replaced version gets no new readers.
 Version Protocol::count_remote_write(Job& job, const Access& access, Actions& actions) {
   const Version before = versions_.count_remote_write(access, job.id);
-  RemoteVersion** const found = remotes_.find({job.id, access.tile, before, access.home.node});
+  RemoteVersion** const found = remotes_.find({job.id, access.tile, before});
   if (found != nullptr) close(**found, actions);
   return before;
 }
@@ -168,7 +214,7 @@ LocalVersion& Protocol::new_version(Job& job, const Access& access, Actions& act
 
 RemoteVersion& Protocol::remote(Job& job, const Access& access, Task& reader, Actions& actions) {
   const Version number = versions_.remote_version(access, job.id);
-  RemoteVersion*& entry = remotes_[{job.id, access.tile, number, access.home.node}];
+  RemoteVersion*& entry = remotes_[{job.id, access.tile, number}];
   if (entry != nullptr) return *entry;
   entry = records_.remote_versions.create();
   RemoteVersion& record = *entry;  // the entry may move below
@@ -179,6 +225,13 @@ RemoteVersion& Protocol::remote(Job& job, const Access& access, Task& reader, Ac
   record.place = reader.place;
   record.open.insert_before(job.open_remotes);
   ++job.counters.receives;
+  const std::vector<Reader> readers = readers_of(job, record);
+  if (is_among(options_.node, readers)) {
+    const Route route = job.route(readers, record.from);
+    record.from = route.from;
+    // In the list before the readers here, so that they leave before these run.
+    for (const Reader& to : route.to) add_send(job, record, to, actions);
+  }
   request_block(job, record, record.place, reader, actions);
   return record;
 }
@@ -264,10 +317,9 @@ void Protocol::add_output(Task& task, std::uint8_t index, const Access& access, 
     operand.kind = InstanceKind::internode_source_minor_output;
     const Version before = count_remote_write(job, access, actions);
     operand.version = before;
-    Send& send = add_send(job, access, access.home.node, before + 1, task.priority);
+    Send& send = add_send(job, access.tile, before + 1, {access.home.node, task.priority});
     send.task = &task;
     send.operand = index;
-    send.order = task.order;
     operand.way.send = &send;
   }
 }

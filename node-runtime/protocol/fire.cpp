@@ -309,7 +309,8 @@ void Protocol::finish_item(Item& item, Actions& actions) {
 }
 
 void Protocol::check_drained(Job& job, Actions& actions) {
-  if (!job.generation_ended || job.unfinished > 0 || job.drained) return;
+  if (!job.generation_ended || job.unfinished > 0 || job.pending_sends > 0) return;
+  if (job.drained) return;
   for (const BlockPool& pool : job.pools) {
     if (pool.free() < pool.capacity()) return;
   }

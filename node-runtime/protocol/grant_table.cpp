@@ -5,23 +5,35 @@
 
 namespace heddle::protocol {
 
-std::size_t MessageKey::Hash::operator()(const MessageKey& k) const {
+namespace {
+
+std::size_t hash_of(const VersionKey& k, std::int32_t peer) {
   const auto pair = [](std::int32_t low, std::int32_t high) {
     return std::uint64_t{static_cast<std::uint32_t>(low)} |
            std::uint64_t{static_cast<std::uint32_t>(high)} << 32;
   };
   std::uint64_t h = pair(k.tile.index, k.number.value());
   h *= 0x9E3779B97F4A7C15ULL;
-  h ^= pair(k.peer.value(), k.job.value());
+  h ^= pair(peer, k.job.value());
   h ^= pair(k.tile.matrix.value(), 0) << 20;
   h *= 0xD6E8FEB86659FD93ULL;
   return static_cast<std::size_t>(h ^ (h >> 32));
 }
 
+}  // namespace
+
+std::size_t VersionKey::Hash::operator()(const VersionKey& k) const {
+  return hash_of(k, 0);
+}
+
+std::size_t MessageKey::Hash::operator()(const MessageKey& k) const {
+  return hash_of(k.version, k.peer.value());
+}
+
 void GrantTable::add(const MessageKey& key, Send& send) {
   Entry& entry = entries_[key];
-  HEDDLE_CHECK(entry.send == nullptr, "two sends of tile {} version {} to node {}", key.tile.index,
-               key.number.value(), key.peer.value());
+  HEDDLE_CHECK(entry.send == nullptr, "two sends of tile {} version {} to node {}",
+               key.version.tile.index, key.version.number.value(), key.peer.value());
   entry.send = &send;
   send.asked = entry.asked;
   send.granted = entry.granted;
@@ -65,7 +77,7 @@ void GrantTable::posted(const MessageKey& key) {
 void GrantTable::check_all_posted() const {
   entries_.for_each([](const MessageKey& key, const Entry& entry) {
     HEDDLE_CHECK(entry.posted, "tile {} version {} was granted by node {} and never sent",
-                 key.tile.index, key.number.value(), key.peer.value());
+                 key.version.tile.index, key.version.number.value(), key.peer.value());
   });
 }
 
@@ -77,7 +89,7 @@ bool GrantTable::is_valid() const {
     if (entry.posted && (!entry.awaits_ask || entry.send != nullptr)) valid = false;
     if (!entry.posted && entry.send == nullptr && !entry.asked && !entry.granted) valid = false;
     if (const Send* send = entry.send; send != nullptr) {
-      const bool is_named = send->tile == key.tile && send->number == key.number &&
+      const bool is_named = send->tile == key.version.tile && send->number == key.version.number &&
                             send->to == key.peer && !send->posted;
       if (!is_named || send->granted != entry.granted || send->tag != entry.tag) valid = false;
     }

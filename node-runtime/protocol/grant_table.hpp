@@ -12,9 +12,7 @@ struct Send;
 
 /// Names a version in a message between this node and `peer`.
 struct MessageKey {
-  JobId job;
-  TileId tile;
-  Version number;
+  VersionKey version;
   NodeId peer;
   friend bool operator==(const MessageKey&, const MessageKey&) = default;
 

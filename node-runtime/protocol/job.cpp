@@ -52,13 +52,6 @@ void describe(const Item& item, std::string& text) {
       }
       return;
     }
-    case Item::Kind::send: {
-      const auto& send = static_cast<const Send&>(item);
-      text += fmt::format(", a message: {} to node {} ({}, {})", tile_name(send.tile, send.number),
-                          send.to.value(), send.has_data ? "data present" : state_of(send.version),
-                          send.granted ? "granted" : "not granted by its receiver");
-      return;
-    }
     case Item::Kind::sink: {
       const auto& sink = static_cast<const Sink&>(item);
       text += fmt::format(
@@ -68,6 +61,18 @@ void describe(const Item& item, std::string& text) {
       return;
     }
   }
+}
+
+const Send& send_of(const Links& open) {
+  return *static_cast<const Send*>(static_cast<const OwnedLinks&>(open).owner);
+}
+
+/// The first version that has not been sent; null: all have.
+const Send* first_pending(const Links& open_sends) {
+  for (const Links* l = open_sends.next; l != &open_sends; l = l->next) {
+    if (!send_of(*l).done) return &send_of(*l);
+  }
+  return nullptr;
 }
 
 std::int32_t length(const Links& list) {
@@ -102,14 +107,22 @@ bool is_valid_item(const Item& item) {
 }  // namespace
 
 std::string Job::blockage() const {
-  if (!items.linked()) {
-    return fmt::format("job {}: nothing unfinished of {} tasks, its program {}; ", id.value(),
+  std::string text;
+  if (items.linked()) {
+    const Item& oldest = *static_cast<const Item*>(items.next);
+    text = fmt::format("job {}: {} unfinished, the oldest is number {} of its program", id.value(),
+                       unfinished, oldest.order);
+    describe(oldest, text);
+  } else {
+    text = fmt::format("job {}: nothing unfinished of {} tasks, its program {}", id.value(),
                        counters.tasks, generation_ended ? "has ended" : "is not walked further");
   }
-  const Item& oldest = *static_cast<const Item*>(items.next);
-  std::string text = fmt::format("job {}: {} unfinished, the oldest is number {} of its program",
-                                 id.value(), unfinished, oldest.order);
-  describe(oldest, text);
+  if (const Send* const send = first_pending(open_sends); send != nullptr) {
+    text += fmt::format("; versions still to be sent: {}, the first is {} to node {} ({}, {})",
+                        pending_sends, tile_name(send->tile, send->number), send->to.value(),
+                        send->has_data ? "data present" : state_of(send->source),
+                        send->granted ? "granted" : "not granted by its receiver");
+  }
   for (const BlockPool& pool : pools) {
     if (pool.waiting() == 0) continue;
     text += fmt::format("; {} wait for a block of place {} ({} of {} free)", pool.waiting(),
@@ -133,7 +146,11 @@ bool Job::is_valid() const {
     if (!pool.is_valid()) return false;
     extra -= pool.extra();
   }
-  return count == unfinished && extra == 0;
+  std::int32_t pending = 0;
+  for (const Links* l = open_sends.next; l != &open_sends; l = l->next) {
+    pending += send_of(*l).done ? 0 : 1;
+  }
+  return count == unfinished && extra == 0 && pending == pending_sends;
 }
 
 }  // namespace heddle::protocol

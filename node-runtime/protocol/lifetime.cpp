@@ -17,6 +17,7 @@ void Protocol::close(Copy& copy, Actions& actions) {
     auto& version = static_cast<RemoteVersion&>(copy);
     version.open.unlink();
     close_replicas(version, nullptr, actions);
+    drop_done_sends(version);
   } else if (copy.kind == Copy::Kind::replica) {
     static_cast<Replica&>(copy).open.unlink();
   }
@@ -35,11 +36,7 @@ void Protocol::close_replicas(BaseCopy& base, const Job* job, Actions& actions) 
 void Protocol::close_version(LocalVersion& version, Actions& actions) {
   version.closed = true;
   close_replicas(version, nullptr, actions);
-  for (Send* send = version.sends; send != nullptr;) {
-    Send* next = send->sibling;
-    if (send->done) drop_send(*send);
-    send = next;
-  }
+  drop_done_sends(version);
   collect_local(version, actions);
 }
 
@@ -52,7 +49,8 @@ void Protocol::collect(Copy& copy, Actions& actions) {
     case Copy::Kind::remote: {
       auto& version = static_cast<RemoteVersion&>(copy);
       for (Replica* r = version.replicas; r != nullptr; r = r->sibling) r->source = nullptr;
-      remotes_.erase({version.job, version.tile, version.number, version.from});
+      HEDDLE_DEBUG(version.sends == nullptr, "tile {}", version.tile.index);
+      remotes_.erase({version.job, version.tile, version.number});
       release_block(version, actions);
       records_.remote_versions.destroy(&version);
       return;
@@ -95,8 +93,17 @@ void Protocol::collect_local(LocalVersion& version, Actions& actions) {
   }
 }
 
+/// They were kept so that none was sent again.
+void Protocol::drop_done_sends(BaseCopy& copy) {
+  for (Send* send = copy.sends; send != nullptr;) {
+    Send* next = send->sibling;
+    if (send->done) drop_send(*send);
+    send = next;
+  }
+}
+
 void Protocol::drop_send(Send& send) {
-  Send** link = &send.version->sends;
+  Send** link = &send.source->sends;
   while (*link != &send) link = &(*link)->sibling;
   *link = send.sibling;
   send.open.unlink();
@@ -162,6 +169,7 @@ void Protocol::block_granted(BlockRequest& holder, Actions& actions) {
       version.block = version.granted;
       actions.grants.push_back({version.from, job.id, version.tile, version.number, version.place,
                                 version.block, version.asked, &version});
+      for (Send* s = version.sends; s != nullptr; s = s->sibling) try_send(*s, actions);
       return;
     }
     case BlockRequest::Kind::scratch:

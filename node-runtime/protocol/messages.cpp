@@ -7,27 +7,37 @@ namespace heddle::protocol {
 
 void Protocol::grant_arrived(JobId job, TileId tile, Version number, NodeId to, std::uint32_t tag,
                              bool asked, Actions& actions) {
-  Send* const send = grants_.grant({job, tile, number, to}, tag, asked);
+  Send* const send = grants_.grant({{job, tile, number}, to}, tag, asked);
   if (send != nullptr) try_send(*send, actions);
 }
 
 void Protocol::ask_arrived(JobId job, TileId tile, Version number, NodeId to, Actions& actions) {
-  Send* const send = grants_.ask({job, tile, number, to});
+  Send* const send = grants_.ask({{job, tile, number}, to});
   if (send != nullptr) try_send(*send, actions);
 }
 
 void Protocol::offer_arrived(JobId job, TileId tile, Version number, NodeId from,
                              Actions& actions) {
-  RemoteVersion** const found = remotes_.find({job, tile, number, from});
-  if (found == nullptr) return;  // granted, received and read meanwhile
+  RemoteVersion** const found = remotes_.find({job, tile, number});
+  if (found == nullptr || (*found)->from != from) return;  // granted, received and read meanwhile
   RemoteVersion& version = **found;
   if (version.state != BlockRequest::State::waiting) return;
   version.offered = true;
   input_available(static_cast<Task&>(*version.first_user), actions);
 }
 
+/// What is on its way into the block that the send is from; null: nothing, or not yet.
+Landing* Protocol::arriving(const Send& send) const {
+  if (!options_.passes_on_arriving || send.source == nullptr) return nullptr;
+  if (send.source->kind != Copy::Kind::remote || send.source->place != host_place) return nullptr;
+  auto& version = static_cast<RemoteVersion&>(*send.source);
+  return version.state == BlockRequest::State::held ? &version : nullptr;
+}
+
 void Protocol::try_send(Send& send, Actions& actions) {
-  if (!send.has_data || send.posted) return;
+  if (send.posted) return;
+  Landing* const behind = send.has_data ? nullptr : arriving(send);
+  if (!send.has_data && (behind == nullptr || !send.granted)) return;
   if (!send.granted) {
     if (!send.asked) return;
     send.asked = false;
@@ -35,18 +45,18 @@ void Protocol::try_send(Send& send, Actions& actions) {
     return;
   }
   send.posted = true;
-  grants_.posted({send.job->id, send.tile, send.number, send.to});
+  grants_.posted({{send.job->id, send.tile, send.number}, send.to});
   const bool is_minor_output = send.task != nullptr;
-  const PlaceId place = is_minor_output ? send.task->place : send.version->place;
+  const PlaceId place = is_minor_output ? send.task->place : send.source->place;
   const BlockRef block =
-      is_minor_output ? send.task->operands[send.operand].scratch->granted : send.version->block;
+      is_minor_output ? send.task->operands[send.operand].scratch->granted : send.source->block;
   ++send.job->counters.sends;
   actions.sends.push_back({send.to, send.tag, send.priority, send.job->id, send.tile, send.number,
-                           place, block, send.job->cancelled, &send});
+                           place, block, send.job->cancelled, &send, behind});
 }
 
 void Protocol::send_finished(Send& send, Actions& actions) {
-  HEDDLE_DEBUG(send.posted && !send.done);
+  HEDDLE_DEBUG(send.posted && send.has_data && !send.done);
   Job& job = *send.job;
   send.done = true;
   if (send.task != nullptr) {
@@ -55,11 +65,10 @@ void Protocol::send_finished(Send& send, Actions& actions) {
     records_.sends.destroy(&send);
     output_delivered(task, actions);
   } else {
-    LocalVersion& version = *send.version;
-    const bool keep = !version.closed && !job.generation_ended;
-    finish_item(send, actions);
-    if (!keep) drop_send(send);
-    visit(version, actions);
+    BaseCopy& source = *send.source;
+    --job.pending_sends;
+    if (source.closed || job.generation_ended) drop_send(send);
+    visit(source, actions);
   }
   check_drained(job, actions);
 }

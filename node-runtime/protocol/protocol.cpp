@@ -49,6 +49,9 @@ Job& Protocol::begin_job(const JobOptions& options) {
   Job& job = *jobs_.emplace_back(std::make_unique<Job>(next_job_));
   ++next_job_;
   job.window = options.window;
+  HEDDLE_CHECK(!options.readers == !options.route);
+  job.readers = options.readers;
+  job.route = options.route;
   for (const PoolOptions& pool : options.pools) {
     job.pools.push_back(BlockPool(job.pools.end_index(), pool));
   }

@@ -35,6 +35,8 @@ class Protocol {
   struct Options {
     NodeId node;
     std::int32_t places = 1;  ///< host and devices
+    /// Versions that are still arriving in host memory are passed on (SendAction::behind).
+    bool passes_on_arriving = false;
   };
 
   explicit Protocol(Options options);
@@ -58,10 +60,15 @@ class Protocol {
   /// record, or null if another node runs it.
   Task* append(Job& job, const Work& work, std::int32_t priority, std::span<const Access> accesses,
                Actions& actions);
-  /// For a pruned walk: some task on node `reader` reads `access`, which lives here. May be
-  /// repeated; the version is sent once.
+  /// For a pruned walk: some task on node `reader` reads `access`, which lives here. Not before
+  /// the version's write, nor after the next one or its release. May be repeated; the version is
+  /// sent once. One whose readers are known (JobOptions::readers) is published.
   void append_alien_reader(Job& job, const Access& access, NodeId reader, std::int32_t priority,
                            Actions& actions);
+  /// This version, which lives here, goes to those of its readers that have it from here
+  /// (JobOptions::route); `readers` are what JobOptions::readers says. When, and how often, as
+  /// append_alien_reader().
+  void publish(Job& job, const Access& access, std::span<const Reader> readers, Actions& actions);
   /// Release marker: no later task of this job reads this version of the tile away from its home.
   /// Its copies elsewhere, and for temporary matrices the version itself, are freed after their
   /// last visit.
@@ -122,7 +129,10 @@ class Protocol {
   void add_alien_reader(Job& job, const Access& access, NodeId reader, std::int32_t priority,
                         Actions& actions);
   void add_sink(Job& job, const Access& access, NodeId writer, Actions& actions);
-  Send& add_send(Job& job, const Access& access, NodeId to, Version number, std::int32_t priority);
+  Send& add_send(Job& job, TileId tile, Version number, const Reader& to);
+  void add_send(Job& job, BaseCopy& source, const Reader& to, Actions& actions);
+  LocalVersion& version_to_send(const Job& job, const Access& access);
+  void publish(Job& job, LocalVersion& version, std::span<const Reader> readers, Actions& actions);
   void attach(Copy& copy, Instance& instance, Actions& actions);
 
   // fire.cpp
@@ -140,6 +150,7 @@ class Protocol {
   void check_drained(Job& job, Actions& actions);
 
   // messages.cpp
+  [[nodiscard]] Landing* arriving(const Send& send) const;
   void try_send(Send& send, Actions& actions);
 
   // lifetime.cpp
@@ -149,6 +160,7 @@ class Protocol {
   void close_version(LocalVersion& version, Actions& actions);
   void collect(Copy& copy, Actions& actions);
   void collect_local(LocalVersion& version, Actions& actions);
+  void drop_done_sends(BaseCopy& copy);
   void drop_send(Send& send);
   void request_block(Job& job, BlockRequest& request, PlaceId place, Item& first_user,
                      Actions& actions);
@@ -164,7 +176,7 @@ class Protocol {
   std::vector<std::unique_ptr<Job>> jobs_;  ///< in order of submission, without forgotten ones
   JobId next_job_{0};
   GrantTable grants_;
-  FlatMap<MessageKey, RemoteVersion*, MessageKey::Hash> remotes_;
+  FlatMap<VersionKey, RemoteVersion*, VersionKey::Hash> remotes_;
   RecordSlabs records_;
 };
 

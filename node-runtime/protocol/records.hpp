@@ -22,11 +22,11 @@ struct Send;
 struct Sink;
 struct TemporaryBlock;
 
-/// A generated, unfinished task, version to send, or minor output to receive of this node. The
-/// items of a job are in program order; the window bounds their number, and the oldest may always
-/// take the blocks that it needs (BlockPool).
+/// A generated, unfinished task of this node, or minor output that it is to receive. The items of a
+/// job are in program order; the window bounds their number, and the oldest may always take the
+/// blocks that it needs (BlockPool).
 struct Item : Links {
-  enum class Kind : std::uint8_t { task, send, sink };
+  enum class Kind : std::uint8_t { task, sink };
   Kind item_kind;
   Job* job = nullptr;
   std::uint64_t order = 0;  ///< position in the sequential program, as walked by this node
@@ -72,12 +72,14 @@ struct Copy {
   [[nodiscard]] bool is_valid() const { return actual >= 0 && actual <= expected; }
 };
 
-/// The copy of a version from which the node's other copies are made.
+/// The copy of a version from which the node's other copies are made, and those of other nodes that
+/// have it from here.
 struct BaseCopy : Copy {
   TileId tile;
   JobId job;       ///< job of the write that made it, or that requested it
   Version number;  ///< writes to the tile since the job's start
   Replica* replicas = nullptr;
+  Send* sends = nullptr;  ///< one per job and node
   using Copy::Copy;
   /// The version's number for `reader`, whose initial content is what other jobs wrote.
   [[nodiscard]] Version number_in(JobId reader) const {
@@ -96,7 +98,6 @@ struct LocalVersion : BaseCopy {
   bool waits_for_block = false;      ///< the writer waits for the readers of `previous`
   bool temporary = false;            ///< its block is that of `pool_block`
   std::int32_t home_pool = BlockRef::none;  ///< pool of renaming blocks
-  Send* sends = nullptr;                    ///< one per node that reads it
   TemporaryBlock* pool_block = nullptr;
 
   LocalVersion() : BaseCopy(Kind::local) {}
@@ -106,18 +107,20 @@ struct LocalVersion : BaseCopy {
 struct Landing {
   enum class Kind : std::uint8_t { version, sink };
   Kind landing_kind;
+  std::int32_t ticket = 0;  ///< for the caller: what it calls the receive
 };
 
 /// A version of another node's tile that any number of tasks here read (D2a). It is received at the
-/// place of the first; others read a replica.
+/// place of the first; others read a replica. It comes from the tile's home, or from a node that
+/// reads it earlier in the program, and may be passed on (Route).
 struct RemoteVersion : BaseCopy, Landing, BlockRequest {
   NodeId from;
-  bool asked = false;     ///< its node knows that there was no block
+  bool asked = false;     ///< that node knows that there was no block
   bool offered = false;   ///< its data is present there
   OwnedLinks open{this};  ///< in Job::open_remotes until closed
   RemoteVersion()
       : BaseCopy(BaseCopy::Kind::remote),
-        Landing{Landing::Kind::version},
+        Landing{.landing_kind = Landing::Kind::version},
         BlockRequest(BlockRequest::Kind::landing) {}
 };
 
@@ -147,8 +150,10 @@ struct TemporaryBlock : BlockRequest {
 };
 
 /// An internode alien input (one per version and reading node) or internode source minor output: a
-/// message, sent when the data is present and the receiver has granted a block.
-struct Send : Item {
+/// message, sent when the data is present and the receiver has granted a block. It takes no room in
+/// the window: its receiver's first reader may be any number of items ahead.
+struct Send {
+  Job* job = nullptr;
   Send* sibling = nullptr;
   bool has_data = false;
   bool asked = false;  ///< the receiver has asked, and the offer is not sent
@@ -160,13 +165,12 @@ struct Send : Item {
   Version number;
   std::int32_t priority = 0;
   std::uint32_t tag = 0;
-  LocalVersion* version = nullptr;  ///< for an alien input
-  Task* task = nullptr;             ///< for a source minor output
+  BaseCopy* source = nullptr;  ///< for an alien input
+  Task* task = nullptr;        ///< for a source minor output
   std::uint8_t operand = 0;
   Instance instance;
-  OwnedLinks open{this};  ///< in Job::open_sends until its version is closed or the program ends
+  OwnedLinks open{this};  ///< alien input: in Job::open_sends, until its version is closed, or sent
 
-  Send() : Item(Item::Kind::send) {}
   [[nodiscard]] InstanceKind kind() const {
     return task != nullptr ? InstanceKind::internode_source_minor_output
                            : InstanceKind::internode_alien_input;
@@ -180,7 +184,7 @@ struct Sink : Item, Landing {
   LocalVersion* version = nullptr;
   Task* source = nullptr;  ///< the writing task, if on this node
   std::uint8_t operand = 0;
-  Sink() : Item(Item::Kind::sink), Landing{Landing::Kind::sink} {}
+  Sink() : Item(Item::Kind::sink), Landing{.landing_kind = Landing::Kind::sink} {}
 };
 
 /// One access of a task that runs here.

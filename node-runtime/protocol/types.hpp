@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -47,6 +48,25 @@ struct BlockRef {
   std::int32_t index = none;
   [[nodiscard]] bool valid() const { return pool != none; }
   friend constexpr auto operator<=>(const BlockRef&, const BlockRef&) = default;
+};
+
+/// Names a version among those of all jobs.
+struct VersionKey {
+  JobId job;
+  TileId tile;
+  Version number;
+  friend bool operator==(const VersionKey&, const VersionKey&) = default;
+
+  struct Hash {
+    std::size_t operator()(const VersionKey& k) const;
+  };
+};
+
+/// Way of a version on one node: whom it has it from, unless it lives there, and whom it passes it
+/// on to, in the order of their first reads.
+struct Route {
+  NodeId from;
+  std::vector<Reader> to;
 };
 
 /// The class of each tile of a matrix. Shared between nodes that are simulated together.

@@ -25,7 +25,10 @@ Engine::Engine(const EngineOptions& options, TileStore& store, trace::Recorder& 
       jobs_(*this),
       mutex_(options.oversubscribed ? SpinMutex::patience_on_shared_cores
                                     : SpinMutex::patience_with_cores),
-      protocol_({options.node, static_cast<std::int32_t>(options.devices.size()) + 1}),
+      protocol_({.node = options.node,
+                 .places = static_cast<std::int32_t>(options.devices.size()) + 1,
+                 .passes_on_arriving = options.node_count > 1}),
+      reader_tree_(ReaderTree::of(options.readers, options.hosts)),
       scheduler_(options.devices.size() + 1, options.cpu_workers, options.worker_distances,
                  make_lending(), counters_) {
   for (std::size_t d = 0; d < options_.devices.size(); ++d) {

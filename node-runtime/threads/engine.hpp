@@ -228,6 +228,7 @@ class Engine final : private KernelReports {
   // It guards these.
   alignas(cache_line) protocol::Protocol protocol_;
   protocol::Actions actions_;
+  ReaderTree reader_tree_;
   Scheduler scheduler_;
   JobTable table_;
   std::vector<protocol::CopyAction> copies_;

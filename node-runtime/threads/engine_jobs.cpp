@@ -1,4 +1,5 @@
 #include <fmt/core.h>
+#include <span>
 #include <utility>
 
 #include "base/assert.hpp"
@@ -46,6 +47,14 @@ void Engine::begin(const std::shared_ptr<JobRecord>& job, std::uint64_t fingerpr
     protocol::JobOptions options;
     options.window = options_.window;
     options.pools = job->pools;
+    if (job->spec.readers) {
+      options.readers = [spec = &job->spec](protocol::TileId tile, Version number) {
+        return spec->readers(tile, number);
+      };
+      options.route = [this](std::span<const protocol::Reader> readers, NodeId home) {
+        return reader_tree_.route(readers, home, options_.node);
+      };
+    }
     protocol::Job& handle = protocol_.begin_job(options);
     handle.context = job.get();
     job->handle = &handle;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "node-runtime/device/device.hpp"
+#include "node-runtime/scheduling/reader_tree.hpp"
 #include "node-runtime/threads/host_executor.hpp"
 #include "node-runtime/threads/lending.hpp"
 #include "node-runtime/threads/path_priorities.hpp"
@@ -45,6 +46,9 @@ struct EngineOptions {
   std::function<double()> flops_per_second;
   /// Compute streams of each device, beside the one for urgent kernels.
   std::int32_t device_streams = 2;
+  /// The host of each node, by a number from 0.
+  std::vector<std::int32_t> hosts{0};
+  ReaderWay readers = ReaderWay::automatic;
   /// Set: tasks have priorities by the longest way to the job's end (path_priorities.hpp), instead
   /// of those that programs give.
   std::optional<TaskCosts> path_costs;

@@ -11,14 +11,12 @@ namespace heddle {
 namespace {
 
 /// Items that Protocol::append makes of a task on `node`, at most: the task itself at its home;
-/// elsewhere a version to send for each tile of this node that it reads, and a minor output to
-/// receive for each that it writes.
+/// elsewhere a minor output to receive for each tile of this node that it writes.
 std::int32_t items_of(std::span<const protocol::Access> accesses, NodeId node) {
   if (accesses.front().home.node == node) return 1;
   std::int32_t items = 0;
   for (const protocol::Access& access : accesses) {
-    if (access.home.node != node) continue;
-    items += access.mode == protocol::AccessMode::read_write ? 2 : 1;
+    if (access.home.node == node && access.mode != protocol::AccessMode::read) ++items;
   }
   return items;
 }
@@ -29,6 +27,7 @@ void InsertionBatch::begin(std::int32_t quantum, std::int32_t room) {
   HEDDLE_CHECK(quantum >= 1 && room >= 1, "quantum {}, room {}", quantum, room);
   entries_.clear();
   accesses_.clear();
+  readers_.clear();
   quantum_ = quantum;
   room_ = room;
   insertions_ = items_ = 0;
@@ -42,13 +41,18 @@ void InsertionBatch::check_room(std::string_view what) const {
 
 /// Allocates before it adds: a call without memory leaves the batch as it was, so that the job's
 /// last batch can be handed over.
-void InsertionBatch::add(Entry entry, std::span<const protocol::Access> accesses) {
+void InsertionBatch::add(Entry entry, std::span<const protocol::Access> accesses,
+                         std::span<const protocol::Reader> readers) {
   entry.first_access = accesses_.size();
   entry.access_count = accesses.size();
+  entry.first_reader = readers_.size();
+  entry.reader_count = readers.size();
   if (entries_.size() == entries_.capacity()) {
     entries_.reserve(std::max<std::size_t>(16, 2 * entries_.size()));
   }
+  readers_.reserve(std::max(readers_.capacity(), readers_.size() + readers.size()));
   accesses_.insert(accesses_.end(), accesses.begin(), accesses.end());
+  readers_.insert(readers_.end(), readers.begin(), readers.end());
   entries_.push_back(entry);
 }
 
@@ -75,14 +79,19 @@ void InsertionBatch::insert(const Kernel& kernel, const TaskOptions& options,
 
 void InsertionBatch::announce(const protocol::Access& access, NodeId reader,
                               std::int32_t priority) {
-  check_room("announces");
   Entry entry;
   entry.kind = Entry::Kind::reader;
-  entry.priority = priority;
-  entry.reader = reader;
-  add(entry, {&access, 1});
+  const protocol::Reader one{reader, priority};
+  add(entry, {&access, 1}, {&one, 1});
   ++insertions_;
-  ++items_;
+}
+
+void InsertionBatch::publish(const protocol::Access& access,
+                             std::span<const protocol::Reader> readers) {
+  Entry entry;
+  entry.kind = Entry::Kind::publication;
+  add(entry, {&access, 1}, readers);
+  ++insertions_;
 }
 
 void InsertionBatch::release(const protocol::Access& access) {
@@ -94,13 +103,17 @@ void InsertionBatch::release(const protocol::Access& access) {
 void InsertionBatch::hand_over(protocol::Protocol& protocol, protocol::Actions& actions) const {
   for (const Entry& entry : entries_) {
     const auto accesses = std::span(accesses_).subspan(entry.first_access, entry.access_count);
+    const auto readers = std::span(readers_).subspan(entry.first_reader, entry.reader_count);
     switch (entry.kind) {
       case Entry::Kind::task:
         protocol.append(*job_.handle, entry.work, entry.priority, accesses, actions);
         break;
       case Entry::Kind::reader:
-        protocol.append_alien_reader(*job_.handle, accesses.front(), entry.reader, entry.priority,
-                                     actions);
+        protocol.append_alien_reader(*job_.handle, accesses.front(), readers.front().node,
+                                     readers.front().priority, actions);
+        break;
+      case Entry::Kind::publication:
+        protocol.publish(*job_.handle, accesses.front(), readers, actions);
         break;
       case Entry::Kind::release:
         protocol.release(*job_.handle, accesses.front(), actions);

@@ -36,6 +36,7 @@ class InsertionBatch final : public ProgramListener {
   void insert(const Kernel& kernel, const TaskOptions& options,
               std::span<const protocol::Access> accesses) override;
   void announce(const protocol::Access& access, NodeId reader, std::int32_t priority) override;
+  void publish(const protocol::Access& access, std::span<const protocol::Reader> readers) override;
   void release(const protocol::Access& access) override;
   [[nodiscard]] bool has_room() const override { return insertions_ < quantum_ && items_ < room_; }
 
@@ -43,25 +44,28 @@ class InsertionBatch final : public ProgramListener {
 
  private:
   struct Entry {
-    enum class Kind : std::uint8_t { task, reader, release };
+    enum class Kind : std::uint8_t { task, reader, publication, release };
     Kind kind = Kind::task;
     std::int32_t priority = 0;
-    NodeId reader;
     std::size_t first_access = 0;  ///< in accesses_
     std::size_t access_count = 1;
+    std::size_t first_reader = 0;  ///< in readers_; one, or those of a publication
+    std::size_t reader_count = 0;
     protocol::Work work;
   };
 
   void check_room(std::string_view what) const;
-  void add(Entry entry, std::span<const protocol::Access> accesses);
+  void add(Entry entry, std::span<const protocol::Access> accesses,
+           std::span<const protocol::Reader> readers = {});
 
   JobRecord& job_;
   NodeId node_;
   std::vector<Entry> entries_;
   std::vector<protocol::Access> accesses_;  ///< of the entries, one after another
+  std::vector<protocol::Reader> readers_;   ///< likewise
   std::int32_t quantum_ = 1;
   std::int32_t room_ = 1;
-  std::int32_t insertions_ = 0;  ///< tasks and readers
+  std::int32_t insertions_ = 0;  ///< tasks, and what goes to others
   std::int32_t items_ = 0;       ///< that the protocol may make of them, at most
 };
 

@@ -48,8 +48,6 @@ class GraphListener final : public ProgramListener {
               std::span<const protocol::Access> accesses) override {
     graph_.append(kinds_.number(kernel, options, accesses), accesses);
   }
-  void announce(const protocol::Access& /*access*/, NodeId /*reader*/,
-                std::int32_t /*priority*/) override {}
   void release(const protocol::Access& /*access*/) override {}
 
  private:

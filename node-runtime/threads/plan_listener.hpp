@@ -27,9 +27,6 @@ class PlanListener final : public ProgramListener {
     if (cases_ == nullptr || accesses.front().home.node != node_) return;
     cases_->add(kernel, options.parameters, accesses, shape_of_);
   }
-  void announce(const protocol::Access& access, NodeId reader, std::int32_t /*priority*/) override {
-    plan_.append_alien_reader(access, reader);
-  }
   void release(const protocol::Access& access) override { plan_.release(access); }
 
  private:

@@ -72,7 +72,11 @@ class ProgramListener {
 
   virtual void insert(const Kernel& kernel, const TaskOptions& options,
                       std::span<const protocol::Access> accesses) = 0;
-  virtual void announce(const protocol::Access& access, NodeId reader, std::int32_t priority) = 0;
+  // What is only planned need not know to whom versions go.
+  virtual void announce(const protocol::Access& /*access*/, NodeId /*reader*/,
+                        std::int32_t /*priority*/) {}
+  virtual void publish(const protocol::Access& /*access*/,
+                       std::span<const protocol::Reader> /*readers*/) {}
   virtual void release(const protocol::Access& access) = 0;
   /// False: the program stands still after this item, until it is resumed.
   [[nodiscard]] virtual bool has_room() const { return true; }
@@ -117,14 +121,15 @@ class TaskStream {
   /// Stands still until there is room for the next item; for programs that walk others.
   Room room() { return {this}; }
 
-  /// Pruned walk: tasks that this node does not walk read the tile, which lives here, on `reader`.
-  /// May be repeated.
-  ///
-  /// Must stand where the first of those tasks stands in the sequential program. What is announced
-  /// waits for its receiver, and what comes after it in this node's walk may wait for it: announced
-  /// too early, two nodes whose pools are at their minimum could each wait for what the other one
-  /// only does later (protocol::BlockPool).
-  Room announce(const protocol::Access& access, NodeId reader, std::int32_t priority);
+  /// Pruned walk: tasks that this node does not walk read this version of the tile, which lives
+  /// here, on `reader`. May stand anywhere behind the task that writes the version and before the
+  /// one that writes the next, or its release. May be repeated.
+  void announce(const protocol::Access& access, NodeId reader, std::int32_t priority);
+
+  /// Pruned walk, instead of announcements, with the version stated: it goes to the readers that
+  /// the job knows (JobSpec::readers). False: it knows none. May stand where an announcement may,
+  /// and on the nodes that read it, where it throws Error(usage) when the job does not know that.
+  bool publish(const protocol::Access& access);
 
   /// No later task reads this version of the tile in this job, other than where it lives: copies of
   /// it are given up.

@@ -46,10 +46,28 @@ TaskStream::Room TaskStream::insert(const Kernel& kernel, const AccessList& list
   return {this};
 }
 
-TaskStream::Room TaskStream::announce(const protocol::Access& access, NodeId reader,
-                                      std::int32_t priority) {
+void TaskStream::announce(const protocol::Access& access, NodeId reader, std::int32_t priority) {
   listener_->announce(access, reader, priority);
-  return {this};
+}
+
+bool TaskStream::publish(const protocol::Access& access) {
+  if (bounds_.spec == nullptr || !bounds_.spec->readers) return false;
+  if (access.version == protocol::count_here) return false;
+  const auto readers = bounds_.spec->readers(access.tile, access.version);
+  if (readers.empty()) return false;
+  if (access.home.node == node_) {
+    listener_->publish(access, readers);
+    return true;
+  }
+  const bool is_known = std::ranges::any_of(
+      readers, [&](const protocol::Reader& reader) { return reader.node == node_; });
+  require(
+      is_known,
+      "'{}' reads tile {} of matrix {}, version {}, on node {}, which its JobSpec::readers does "
+      "not name for it",
+      bounds_.spec->name, access.tile.index, access.tile.matrix.value(), access.version.value(),
+      node_.value());
+  return true;
 }
 
 void TaskStream::release(const protocol::Access& access) {

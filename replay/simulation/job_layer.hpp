@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 
@@ -45,7 +46,10 @@ class JobLayer : public SimulatedJob {
                                        Version version) const override {
     return job_.message_seconds(from, to, tile, version);
   }
-
+  [[nodiscard]] std::function<std::vector<protocol::Reader>(protocol::TileId, Version)> readers()
+      const override {
+    return job_.readers();
+  }
   [[nodiscard]] std::int32_t priority_span() const override { return job_.priority_span(); }
 
  protected:

@@ -21,9 +21,6 @@ class PlanSink final : public WalkSink {
     plan_.append(accesses);
     if (needs_ != nullptr) needs_->meet(accesses);
   }
-  void announce(const protocol::Access& access, NodeId reader, std::int32_t /*priority*/) override {
-    plan_.append_alien_reader(access, reader);
-  }
   void release(const protocol::Access& access) override { plan_.release(access); }
   [[nodiscard]] bool has_room() const override { return true; }
 

@@ -74,6 +74,9 @@ class PrioritizedJob::Walk final : public NodeWalk, private WalkSink {
   void announce(const protocol::Access& access, NodeId reader, std::int32_t priority) override {
     sink_.announce(access, reader, priority);
   }
+  void publish(const protocol::Access& access, std::span<const protocol::Reader> readers) override {
+    sink_.publish(access, readers);
+  }
   void release(const protocol::Access& access) override { sink_.release(access); }
   [[nodiscard]] bool has_room() const override { return sink_.has_room(); }
 

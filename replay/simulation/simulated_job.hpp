@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -54,7 +55,10 @@ class WalkSink {
 
   virtual void append(TaskKindId kind, std::int32_t priority,
                       std::span<const protocol::Access> accesses) = 0;
-  virtual void announce(const protocol::Access& access, NodeId reader, std::int32_t priority) = 0;
+  virtual void announce(const protocol::Access& /*access*/, NodeId /*reader*/,
+                        std::int32_t /*priority*/) {}
+  virtual void publish(const protocol::Access& /*access*/,
+                       std::span<const protocol::Reader> /*readers*/) {}
   virtual void release(const protocol::Access& access) = 0;
   /// For another item.
   [[nodiscard]] virtual bool has_room() const = 0;
@@ -90,6 +94,11 @@ class SimulatedJob {
   /// Bytes of a version that other nodes need.
   [[nodiscard]] virtual std::uint64_t message_bytes(protocol::TileId tile,
                                                     Version version) const = 0;
+  /// As JobSpec::readers; nothing: all are announced.
+  [[nodiscard]] virtual std::function<std::vector<protocol::Reader>(protocol::TileId, Version)>
+  readers() const {
+    return {};
+  }
   /// Tasks whose priority is lower by more than this than a device's present work wait before their
   /// tiles are fetched; as JobSpec::priority_span.
   [[nodiscard]] virtual std::int32_t priority_span() const {

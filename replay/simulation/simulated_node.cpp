@@ -66,6 +66,12 @@ void SimulatedNode::begin() {
     options.pools.push_back(
         {job_pool_base + place.value(), needs.capacity(place), needs.minimum(place)});
   }
+  options.readers = world_.job.readers();
+  if (options.readers) {
+    options.route = [this](std::span<const protocol::Reader> readers, NodeId home) {
+      return world_.reader_tree.route(readers, home, id_);
+    };
+  }
   job_ = &protocol_.begin_job(options);
   if (world_.machine.devices > 0) begin_memory(needs);
   walk_ = world_.job.walk(id_, *this);
@@ -111,6 +117,11 @@ void SimulatedNode::announce(const protocol::Access& access, NodeId reader, std:
   protocol_.append_alien_reader(*job_, access, reader, priority, actions_);
   --budget_;
   ++appended_;
+}
+
+void SimulatedNode::publish(const protocol::Access& access,
+                            std::span<const protocol::Reader> readers) {
+  protocol_.publish(*job_, access, readers, actions_);
 }
 
 void SimulatedNode::release(const protocol::Access& access) {

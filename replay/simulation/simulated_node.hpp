@@ -54,6 +54,7 @@ struct SimulatedNode final : WalkSink {
   void append(TaskKindId kind, std::int32_t priority,
               std::span<const protocol::Access> accesses) override;
   void announce(const protocol::Access& access, NodeId reader, std::int32_t priority) override;
+  void publish(const protocol::Access& access, std::span<const protocol::Reader> readers) override;
   void release(const protocol::Access& access) override;
   [[nodiscard]] bool has_room() const override;
 

@@ -9,6 +9,7 @@
 
 #include "node-runtime/protocol/actions.hpp"
 #include "node-runtime/protocol/records.hpp"
+#include "node-runtime/scheduling/reader_tree.hpp"
 #include "replay/simulation/event_queue.hpp"
 #include "replay/simulation/shared_rates.hpp"
 #include "replay/simulation/simulated_memory.hpp"
@@ -88,6 +89,7 @@ struct SimulatedWorld {
   const SimulatedMachine& machine;
   SimulatedJob& job;
   const SimulationOptions& options;
+  ReaderTree reader_tree{{0}, {}};
   std::int64_t now_ns = 0;
   EventQueue<Event> events{};
   SharedRates rates{};

@@ -41,10 +41,16 @@ void SimulatedWorld::push_foreseen() {
 
 namespace {
 
+std::vector<std::int32_t> hosts_of(const SimulatedMachine& machine) {
+  std::vector<std::int32_t> hosts;
+  for (std::int32_t n = 0; n < machine.nodes; ++n) hosts.push_back(machine.host_of(NodeId{n}));
+  return hosts;
+}
+
 class Simulation {
  public:
   Simulation(const SimulatedMachine& machine, SimulatedJob& job, const SimulationOptions& options)
-      : world_{machine, job, options} {
+      : world_{machine, job, options, ReaderTree::of(options.readers, hosts_of(machine))} {
     for (std::int32_t i = 0; i < machine.interface_count(); ++i) {
       const double rate = machine.network.bytes_per_s;
       world_.interfaces.push_back(

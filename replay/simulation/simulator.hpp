@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "node-runtime/scheduling/reader_tree.hpp"
 #include "node-runtime/trace/node_trace.hpp"
 #include "replay/simulation/simulated_job.hpp"
 #include "replay/simulation/simulated_machine.hpp"
@@ -15,6 +16,7 @@ struct SimulationOptions {
   /// dynamic has it.
   bool lends = false;
   bool traces = false;
+  ReaderWay readers = ReaderWay::automatic;
   /// Seed of the choice among idle workers with different paces (SimulatedMachine::worker_paces).
   /// In a run the first to look takes the task.
   std::uint64_t seed = 1;

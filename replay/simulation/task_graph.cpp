@@ -14,8 +14,6 @@ class Listener final : public WalkSink {
               std::span<const protocol::Access> accesses) override {
     graph_.append(kind.value(), accesses);
   }
-  void announce(const protocol::Access& /*access*/, NodeId /*reader*/,
-                std::int32_t /*priority*/) override {}
   void release(const protocol::Access& /*access*/) override {}
   /// Once tasks are dropped the walk may end.
   [[nodiscard]] bool has_room() const override { return graph_.is_complete(); }
@@ -29,8 +27,6 @@ class Audience final : public WalkSink {
  public:
   void append(TaskKindId /*kind*/, std::int32_t /*priority*/,
               std::span<const protocol::Access> /*accesses*/) override {}
-  void announce(const protocol::Access& /*access*/, NodeId /*reader*/,
-                std::int32_t /*priority*/) override {}
   void release(const protocol::Access& /*access*/) override {}
   [[nodiscard]] bool has_room() const override { return true; }
 };

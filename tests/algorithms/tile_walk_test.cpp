@@ -129,22 +129,23 @@ TEST_F(TileWalks, visit_all_tasks_on_one_node_and_give_copies_up_after_the_last_
                                       "task 5 2", "release 1", "release 2"}));
 }
 
-TEST_F(TileWalks, send_a_tile_where_the_first_reader_of_each_node_stands) {
+TEST_F(TileWalks, send_a_tile_to_each_node_that_reads_it_as_soon_as_it_is_broadcast) {
   const Matrix<double> a = matrix({1, 2, 0}, Storage::lower);  // columns 0 and 2 are node 0's
-  EXPECT_EQ(calls_on(0, [&](TaskStream& tasks) { return small_program(tasks, a); }),
-            (std::vector<std::string>{"task 0", "task 1 0", "task 2 0", "release 0", "send 1 to 1",
-                                      "send 2 to 1", "release 1", "release 2"}));
+  EXPECT_EQ(
+      calls_on(0, [&](TaskStream& tasks) { return small_program(tasks, a); }),
+      (std::vector<std::string>{"task 0", "task 1 0", "task 2 0", "release 0v1", "send 1v1 to 1",
+                                "send 2v1 to 1", "release 1v1", "release 2v1"}));
   EXPECT_EQ(calls_on(1, [&](TaskStream& tasks) { return small_program(tasks, a); }),
             (std::vector<std::string>{"task 4 1v1", "task 5 2v1", "release 1v1", "release 2v1"}));
 }
 
-TEST_F(TileWalks, merge_own_tasks_and_sends_in_the_order_of_the_program) {
+TEST_F(TileWalks, send_a_tile_to_rows_of_the_grid_likewise) {
   const Matrix<double> a = matrix({2, 1, 0}, Storage::lower);  // row 1 is node 1's
   EXPECT_EQ(calls_on(0, [&](TaskStream& tasks) { return small_program(tasks, a); }),
-            (std::vector<std::string>{"task 0", "send 0 to 1", "task 2 0", "release 0", "task 5 2",
-                                      "release 2"}));
+            (std::vector<std::string>{"task 0", "send 0v1 to 1", "task 2 0", "release 0v1",
+                                      "task 5 2", "release 2v1"}));
   EXPECT_EQ(calls_on(1, [&](TaskStream& tasks) { return small_program(tasks, a); }),
-            (std::vector<std::string>{"task 1 0v1", "release 0v1", "task 4 1", "release 1"}));
+            (std::vector<std::string>{"task 1 0v1", "release 0v1", "task 4 1", "release 1v1"}));
 }
 
 TEST_F(TileWalks, refuse_a_task_that_reads_a_tile_elsewhere_which_was_not_broadcast) {

@@ -99,6 +99,7 @@ TEST(Options, AreExactlyTheDocumentedKeys) {
                                                "runtime.priorities",
                                                "runtime.messages.path",
                                                "runtime.messages.explain",
+                                               "runtime.messages.readers",
                                                "runtime.messages.device_memory",
                                                "runtime.collectives.order",
                                                "runtime.collectives.algorithm",

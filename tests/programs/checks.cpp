@@ -86,27 +86,12 @@ std::string SequentialOrder::check_tasks(const RecordedJob& job, const MatrixTab
 }
 
 std::string SequentialOrder::check_order(const RecordedJob& job, const MatrixTable& table) const {
-  std::map<Reading, std::size_t> first_reads;
-  for_remote_reads(job, [&](const Reading& reading, const Call& call) {
-    const auto [entry, fresh] = first_reads.emplace(reading, position(call, table));
-    if (!fresh) entry->second = std::min(entry->second, position(call, table));
-  });
-  std::set<Reading> announced;
   for (std::size_t p = 0; p < job.nodes.size(); ++p) {
     std::size_t before = 0;
     for (std::size_t i = 0; i < job.nodes[p].size(); ++i) {
       const Call& call = job.nodes[p][i];
-      if (call.kind == Step::Kind::release || call.is_move) continue;
-      std::size_t where = nowhere;
-      if (call.kind == Step::Kind::append) {
-        where = position(call, table);
-      } else {
-        const Reading reading{call.accesses.front().tile, call.versions.front(), call.reader};
-        const auto read = first_reads.find(reading);
-        if (read == first_reads.end()) continue;          // check_announcements says so
-        if (!announced.insert(reading).second) continue;  // a repetition changes nothing
-        where = read->second;
-      }
+      if (call.kind != Step::Kind::append || call.is_move) continue;
+      const std::size_t where = position(call, table);
       if (where < before) {
         return fmt::format(
             "{} stands behind position {} of the sequential program, but its place "
@@ -161,6 +146,13 @@ std::string check_announcements(const RecordedJob& job) {
   for (std::size_t p = 0; p < job.nodes.size(); ++p) {
     for (std::size_t i = 0; i < job.nodes[p].size(); ++i) {
       const Call& call = job.nodes[p][i];
+      if (call.kind == Step::Kind::publish) {
+        const auto readers = job.readers.find({call.accesses.front().tile, call.versions.front()});
+        if (readers == job.readers.end()) return at(p, i, call) + ", whose readers are not known";
+        for (const protocol::Reader& reader : readers->second) {
+          announced.emplace(call.accesses.front().tile, call.versions.front(), reader.node);
+        }
+      }
       if (call.kind != Step::Kind::announce) continue;
       const Reading reading{call.accesses.front().tile, call.versions.front(), call.reader};
       if (!needed.contains(reading)) return at(p, i, call) + ", which does not read it";

@@ -34,9 +34,7 @@ class SequentialOrder {
 
   /// All nodes together insert each task once, and none besides.
   [[nodiscard]] std::string check_tasks(const RecordedJob& job, const MatrixTable& table) const;
-  /// Each node's tasks and announcements stand in the order of the sequential program; an
-  /// announcement stands where its reader's first task on that version does, unless it repeats an
-  /// earlier one.
+  /// Each node's tasks stand in the order of the sequential program.
   [[nodiscard]] std::string check_order(const RecordedJob& job, const MatrixTable& table) const;
   /// JobSpec::readers names the nodes that read a version of a tile elsewhere, in the order of
   /// their first tasks that do, with the priorities of these. If the program announces its
@@ -51,8 +49,8 @@ class SequentialOrder {
   std::string defect_;  ///< two tasks with one name
 };
 
-/// Every version that a node reads of a tile elsewhere is announced to it by the tile's node, and
-/// no other is.
+/// Every version that a node reads of a tile elsewhere is announced to it by the tile's node, or
+/// published there with this reader, and no other is announced.
 [[nodiscard]] std::string check_announcements(const RecordedJob& job);
 
 /// What a node releases of a tile elsewhere, or of a temporary one, it uses no more. (The release

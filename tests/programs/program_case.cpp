@@ -97,6 +97,8 @@ ProgramCase::ProgramCase(std::uint64_t seed, std::vector<Algorithm> algorithms)
   cluster.fine_workers = fine_workers_of(seed);
   cluster.placement = placement_of(seed);
   cluster.extra_frames = extra_frames_of(seed);
+  constexpr Ways ways[] = {Ways::home, Ways::random, Ways::chain, Ways::hosts};
+  cluster.ways = ways[cluster.seed % 4];
 }
 
 Recording ProgramCase::record_on(Node& node, const Distribution& grid) const {

@@ -55,6 +55,11 @@ class Recorder final : public ProgramListener {
     if (reader == node_) complain(call, "announces a tile to its own node");
   }
 
+  void publish(const Access& access, std::span<const protocol::Reader> /*readers*/) override {
+    const Call& call = add(Step::Kind::publish, 0, {&access, 1});
+    if (access.home.node != node_) complain(call, "publishes a tile that lives elsewhere");
+  }
+
   void release(const Access& access) override { add(Step::Kind::release, 0, {&access, 1}); }
 
   [[nodiscard]] std::vector<Call> take() { return std::move(calls_); }
@@ -218,7 +223,7 @@ RecordedJob record(const JobSpec& spec, std::int32_t nodes, MatrixTable& table,
   RecordedJob job;
   for (std::int32_t p = 0; p < nodes; ++p) {
     Recorder recorder(NodeId{p}, table, cut, job.defect);
-    TaskStream stream(recorder, NodeId{p});
+    TaskStream stream(recorder, NodeId{p}, {&spec, nodes});
     heddle::Program walk = spec.program(stream);
     while (walk.resume()) {
     }
@@ -235,6 +240,7 @@ WalkedProgram walked_program(const RecordedJob& job, const MatrixTable& table,
                              std::string& defect) {
   WalkedProgram walked;
   walked.walks.resize(job.nodes.size());
+  walked.readers = job.readers;
   std::vector<std::size_t> position(job.nodes.size());
   Written written(table);
   bool advances = true;
@@ -264,7 +270,7 @@ WalkedProgram walked_program(const RecordedJob& job, const MatrixTable& table,
 }
 
 std::string describe(const Call& call) {
-  constexpr std::array<std::string_view, 3> kinds{"task", "announcement", "release"};
+  constexpr std::array<std::string_view, 4> kinds{"task", "announcement", "publication", "release"};
   std::string text = fmt::format("{} {}", kinds[static_cast<std::size_t>(call.kind)], call.kernel);
   for (std::size_t i = 0; i < call.accesses.size(); ++i) {
     const TileId tile = call.accesses[i].tile;

@@ -82,7 +82,7 @@ struct RecordedJob {
   std::string defect;
   /// What JobSpec::readers says of each version that a node names, and of each that its tasks
   /// write.
-  std::map<std::pair<protocol::TileId, Version>, std::vector<protocol::Reader>> readers;
+  KnownReaders readers;
 };
 
 /// What tasks are cut into, should workers divide them: parts of `small` of tiles that have these

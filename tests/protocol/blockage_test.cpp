@@ -55,8 +55,8 @@ TEST(Blockage, tells_that_a_task_waits_for_readers_or_for_the_writer) {
   s.append("C", {s.write(c), s.read(a)});
   s.append("D", {s.write(d), s.read(a)});
   EXPECT_TRUE(tells(s.blockage(1),
-                    "a message: tile 0 of matrix 0 version 0 to node 0 (data "
-                    "present, not granted by its receiver)"))
+                    "versions still to be sent: 1, the first is tile 0 of matrix 0 version 0 to "
+                    "node 0 (data present, not granted by its receiver)"))
       << s.blockage(1);
   s.carry_out(0, "grant a.0 from 1");
   EXPECT_TRUE(tells(s.blockage(1), "(data present, granted)")) << s.blockage(1);

@@ -11,8 +11,8 @@ class GrantTableTest : public testing::Test {
  protected:
   GrantTableTest() {
     for (Send* const send : {&send_, &later_}) {
-      send->tile = key_.tile;
-      send->number = key_.number;
+      send->tile = key_.version.tile;
+      send->number = key_.version.number;
       send->to = key_.peer;
     }
   }
@@ -23,7 +23,7 @@ class GrantTableTest : public testing::Test {
     EXPECT_TRUE(grants_.is_valid());
   }
 
-  MessageKey key_{JobId{3}, {MatrixId{1}, 5}, Version{2}, NodeId{4}};
+  MessageKey key_{{JobId{3}, {MatrixId{1}, 5}, Version{2}}, NodeId{4}};
   Send send_;
   Send later_;  ///< another one with the same name
   GrantTable grants_;

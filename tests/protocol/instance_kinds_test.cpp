@@ -318,7 +318,7 @@ TEST_F(InstanceKinds, internode_source_that_is_updated_also_leaves_an_internode_
   const auto b = s_.tile("b", 1, 0);
   s_.append("T", {s_.write(a), s_.read_write(b)});
   EXPECT_EQ(s_.instances(1),
-            (Lines{"internode alien input b for 0", "sink minor output b from 0"}));
+            (Lines{"sink minor output b from 0", "internode alien input b for 0"}));
   EXPECT_EQ(s_.pending(1), Lines{});  // the tile's block is still to be sent from
   s_.carry_out(0, "grant b.0 from 1");
   s_.carry_out(1, "send b.0 to 0");
@@ -384,7 +384,7 @@ Lines expected_kinds(std::int32_t node, Location main, Location other, AccessMod
       if (mode == AccessMode::read) kinds.emplace_back("native input");
     } else if (runs_here) {  // from elsewhere it lands at the task's place
       kinds.emplace_back(lives_here ? "intranode alien input" : "native input");
-    } else if (lives_here) {
+    } else if (lives_here && mode == AccessMode::read) {
       kinds.emplace_back("internode alien input");
     }
   }
@@ -398,6 +398,9 @@ Lines expected_kinds(std::int32_t node, Location main, Location other, AccessMod
                                   : "internode source minor output");
   }
   if (lives_here) kinds.emplace_back("sink minor output");
+  if (lives_here && !runs_here && mode == AccessMode::read_write) {
+    kinds.emplace_back("internode alien input");
+  }
   return kinds;
 }
 

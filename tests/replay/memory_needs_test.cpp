@@ -50,8 +50,6 @@ class NeedsSink final : public WalkSink {
     needs_.meet(accesses);
     needs_.meet(accesses);  // a tile is counted once
   }
-  void announce(const protocol::Access& /*access*/, NodeId /*reader*/,
-                std::int32_t /*priority*/) override {}
   void release(const protocol::Access& /*access*/) override {}
   [[nodiscard]] bool has_room() const override { return true; }
 

@@ -77,20 +77,24 @@ struct Program {
 
 /// What a node does next as it walks a program: one call of the protocol.
 struct Step {
-  enum class Kind : std::uint8_t { append, announce, release };
+  enum class Kind : std::uint8_t { append, announce, publish, release };
   Kind kind = Kind::append;
   std::size_t statement = 0;               ///< that is appended
-  std::vector<protocol::Access> accesses;  ///< of the statement, or the one announced or released
+  std::vector<protocol::Access> accesses;  ///< of the statement, or the one that the call names
   NodeId reader;                           ///< to whom it is announced
   std::int32_t priority = 0;
 };
 using NodeWalk = std::vector<Step>;
+
+/// As JobSpec::readers has them, by tile and version.
+using KnownReaders = std::map<std::pair<protocol::TileId, Version>, std::vector<protocol::Reader>>;
 
 /// A program and how each node walks it. The statements are tasks with stated versions; each stands
 /// somewhere behind those that write what it reads, and the writes of a tile stand in their order.
 struct WalkedProgram {
   Program program;
   std::vector<NodeWalk> walks;
+  KnownReaders readers{};
 };
 
 /// Writes small programs by hand, over tiles of a matrix (number 0) and of a temporary one (1).

@@ -17,7 +17,8 @@ RandomCase::RandomCase(std::uint64_t seed) {
   cluster.window = windows[below(5)];
   constexpr std::int32_t extras[] = {0, 0, 1, 3, 50};
   cluster.extra_blocks = extras[below(5)];
-  cluster.walk = static_cast<Walk>(below(3));
+  constexpr Walk walks[] = {Walk::full, Walk::pruned, Walk::announced};
+  cluster.walk = walks[below(3)];
   cluster.seed = random();
   cluster.fine_workers = fine_workers_of(seed);
   cluster.placement = placement_of(seed);

@@ -330,12 +330,6 @@ Lines Script::instances(std::int32_t node) {
       case Item::Kind::task:
         add_instances(static_cast<const protocol::Task&>(item), lines);
         break;
-      case Item::Kind::send: {
-        const auto& send = static_cast<const protocol::Send&>(item);
-        lines.push_back(
-            fmt::format("{} for {}", instance(send.kind(), send.tile), send.to.value()));
-        break;
-      }
       case Item::Kind::sink: {
         const auto& sink = static_cast<const protocol::Sink&>(item);
         lines.push_back(
@@ -343,6 +337,13 @@ Lines Script::instances(std::int32_t node) {
         break;
       }
     }
+  }
+  const protocol::Links& sends = job(node).open_sends;
+  for (const protocol::Links* link = sends.next; link != &sends; link = link->next) {
+    const auto& send =
+        *static_cast<const protocol::Send*>(static_cast<const protocol::OwnedLinks*>(link)->owner);
+    if (send.done) continue;
+    lines.push_back(fmt::format("{} for {}", instance(send.kind(), send.tile), send.to.value()));
   }
   return lines;
 }

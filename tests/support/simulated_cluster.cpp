@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <fmt/core.h>
 #include <map>
+#include <set>
+#include <span>
 #include <utility>
 
 #include "base/assert.hpp"
@@ -29,9 +31,24 @@ bool only_reads_at(NodeId node, const Statement& statement) {
   });
 }
 
+/// The versions that a node publishes as the program begins: all that its tiles have and that are
+/// read before they are written.
+void publish_first(const Program& program, NodeId node, NodeWalk& steps) {
+  std::set<TileId> seen;
+  for (const Statement& statement : program.statements) {
+    if (statement.kind != Statement::Kind::task) continue;
+    for (const Access& a : statement.accesses) {
+      if (a.home.node != node || !seen.insert(a.tile).second || a.mode == AccessMode::write)
+        continue;
+      steps.push_back({Step::Kind::publish, 0, {a}, {}, 0});
+    }
+  }
+}
+
 /// A program as a node walks it.
 NodeWalk walk_of(const Program& program, Walk walk, NodeId node) {
   NodeWalk steps;
+  if (walk == Walk::published) publish_first(program, node, steps);
   for (std::size_t s = 0; s < program.statements.size(); ++s) {
     const Statement& statement = program.statements[s];
     std::vector<Access> accesses = statement.accesses;
@@ -44,7 +61,9 @@ NodeWalk walk_of(const Program& program, Walk walk, NodeId node) {
     }
     if (walk != Walk::full && !touches(node, statement)) continue;
     const NodeId runs_on = accesses.front().home.node;
-    if (walk == Walk::announced && runs_on != node && only_reads_at(node, statement)) {
+    const bool reads_elsewhere = runs_on != node && only_reads_at(node, statement);
+    if (walk == Walk::published && reads_elsewhere) continue;
+    if (walk == Walk::announced && reads_elsewhere) {
       for (const Access& a : accesses) {
         if (a.home.node != node) continue;
         steps.push_back({Step::Kind::announce, s, {a}, runs_on, statement.priority});
@@ -52,6 +71,12 @@ NodeWalk walk_of(const Program& program, Walk walk, NodeId node) {
       continue;
     }
     steps.push_back({Step::Kind::append, s, std::move(accesses), {}, statement.priority});
+    if (walk != Walk::published) continue;
+    for (Access a : statement.accesses) {
+      if (a.home.node != node || a.mode == AccessMode::read) continue;
+      ++a.version;
+      steps.push_back({Step::Kind::publish, 0, {a}, {}, 0});
+    }
   }
   return steps;
 }
@@ -84,8 +109,8 @@ SimulatedCluster::SimulatedCluster(const ClusterOptions& options,
   for (std::int32_t n = 0; n < options_.nodes; ++n) {
     Node& node = *nodes_.emplace_back(std::make_unique<Node>());
     node.id = NodeId{n};
-    node.protocol =
-        std::make_unique<protocol::Protocol>(protocol::Protocol::Options{node.id, options_.places});
+    node.protocol = std::make_unique<protocol::Protocol>(
+        protocol::Protocol::Options{node.id, options_.places, options_.seed % 2 == 0});
     for (std::size_t m = 0; m < matrices_.size(); ++m) {
       protocol::MatrixOptions matrix;
       matrix.tile_count = static_cast<std::int32_t>(matrices_[m].homes.size());
@@ -152,6 +177,9 @@ void SimulatedCluster::submit(Program program) {
   for (const auto& node : nodes_) {
     walked.walks.push_back(walk_of(program, options_.walk, node->id));
   }
+  if (options_.ways != Ways::announced) {
+    walked.readers = readers_of(program, options_.seed, options_.walk == Walk::published);
+  }
   walked.program = std::move(program);
   submit(std::move(walked));
 }
@@ -168,6 +196,10 @@ void SimulatedCluster::submit(WalkedProgram walked) {
     }
   }
   reference_.run(job.program);
+  if (!walked.readers.empty()) {
+    job.ways = std::make_shared<ReaderWays>(std::move(walked.readers), options_.ways,
+                                            options_.nodes, options_.seed);
+  }
   for (std::size_t n = 0; n < nodes_.size(); ++n) {
     protocol::PoolPlan plan(nodes_[n]->id, options_.places);
     for (std::size_t m = 0; m < matrices_.size(); ++m) {
@@ -182,6 +214,8 @@ void SimulatedCluster::submit(WalkedProgram walked) {
           break;
         case Step::Kind::announce:
           plan.append_alien_reader(step.accesses.front(), step.reader);
+          break;
+        case Step::Kind::publish:
           break;
         case Step::Kind::release:
           plan.release(step.accesses.front());
@@ -249,6 +283,12 @@ void SimulatedCluster::begin(Node& node, std::size_t j) {
     options.pools.push_back({job_pool_base + static_cast<std::int32_t>(j) * options_.places + p,
                              capacity, std::min(minimum, capacity)});
   }
+  if (const auto ways = jobs_[j]->ways; ways != nullptr) {
+    options.readers = [ways](TileId tile, Version number) { return ways->readers(tile, number); };
+    options.route = [ways, me = node.id](std::span<const protocol::Reader> readers, NodeId home) {
+      return ways->route(readers, home, me);
+    };
+  }
   node.jobs.push_back(&node.protocol->begin_job(options));
   node.position.push_back(0);
 }
@@ -269,6 +309,9 @@ void SimulatedCluster::append(Node& node, std::size_t j) {
       node.protocol->append_alien_reader(handle, step.accesses.front(), step.reader, step.priority,
                                          node.actions);
       break;
+    case Step::Kind::publish:
+      publish(node, j, step.accesses.front());
+      break;
     case Step::Kind::release:
       node.protocol->release(handle, step.accesses.front(), node.actions);
       break;
@@ -276,9 +319,17 @@ void SimulatedCluster::append(Node& node, std::size_t j) {
   observe_items(handle, step);
 }
 
+/// A version that is read elsewhere.
+void SimulatedCluster::publish(Node& node, std::size_t j, const Access& access) {
+  if (jobs_[j]->ways == nullptr) return;
+  const auto readers = jobs_[j]->ways->readers(access.tile, access.version);
+  if (readers.empty()) return;
+  node.protocol->publish(*node.jobs[j], access, readers, node.actions);
+}
+
 void SimulatedCluster::observe_items(const protocol::Job& job, const Step& step) {
-  // A step may leave a message and a minor output for each tile that it accesses.
-  const auto items_max = static_cast<std::int32_t>(2 * step.accesses.size());
+  // A step may leave a minor output for each tile that it accesses.
+  const auto items_max = static_cast<std::int32_t>(step.accesses.size());
   if (job.unfinished > options_.window - 1 + items_max) {
     fail(Check::window,
          fmt::format("{} items are unfinished in a window of {}", job.unfinished, options_.window));
@@ -287,8 +338,6 @@ void SimulatedCluster::observe_items(const protocol::Job& job, const Step& step)
   const auto& last = *static_cast<const protocol::Item*>(job.items.previous);
   if (last.item_kind == protocol::Item::Kind::sink) {
     outcome_.kinds_seen.insert(protocol::Sink::kind);
-  } else if (last.item_kind == protocol::Item::Kind::send) {
-    outcome_.kinds_seen.insert(static_cast<const protocol::Send&>(last).kind());
   }
 }
 

@@ -14,6 +14,7 @@
 #include "node-runtime/protocol/pool_plan.hpp"
 #include "node-runtime/protocol/protocol.hpp"
 #include "tests/support/program.hpp"
+#include "tests/support/reader_ways.hpp"
 #include "tests/support/simulated_memory.hpp"
 
 /// P nodes of the protocol in one process under a seeded scheduler: job starts, appends, firings,
@@ -38,6 +39,8 @@ enum class Walk : std::uint8_t {
   pruned,     ///< the statements that touch the node; versions are stated
   announced,  ///< as pruned, but of tasks elsewhere that only read here, the node learns no more
               ///< than that (append_alien_reader)
+  published,  ///< likewise, and learns nothing of them: readers are known (Ways), and versions
+              ///< published where they are written
 };
 
 /// Where ready tasks of devices' places run.
@@ -101,6 +104,7 @@ struct ClusterOptions {
   /// Frames of a device's memory beyond those with which every program advances.
   std::int32_t extra_frames = 1000;
   Walk walk = Walk::full;
+  Ways ways = Ways::announced;
   std::uint64_t seed = 0;
   /// Probability per step that a running job is cancelled on some node.
   double cancel_probability = 0;
@@ -125,7 +129,9 @@ struct Outcome {
   std::int64_t lent = 0;                       ///< tasks of devices that ran on the host
   std::int64_t fetches = 0;
   std::int64_t write_backs = 0;
-  std::int64_t walked = 0;  ///< statements that nodes appended or announced, in total
+  std::int64_t passed_on = 0;        ///< versions, by nodes where they do not live
+  std::int64_t passed_on_early = 0;  ///< of these, posted while they arrive
+  std::int64_t walked = 0;           ///< statements that nodes appended or announced, in total
   std::set<TaskRun> tasks;
   std::set<MessageName> messages;
   std::set<protocol::InstanceKind> kinds_seen;  ///< in tasks and in unfinished items
@@ -157,7 +163,8 @@ class SimulatedCluster {
   /// writes to a matrix of the other are walked one after the other. Each node begins it when the
   /// scheduler says so.
   void submit(Program program);
-  /// The same for a program whose walks are given; the options' `walk` is not looked at.
+  /// The same for a program whose walks and readers are given; the options' `walk` is not looked
+  /// at, and `ways` is not `announced` where readers are given.
   void submit(WalkedProgram walked);
   /// Blocks that the plan asks for at each place of a node, for the job submitted last.
   [[nodiscard]] const std::vector<std::int32_t>& planned_minimum(NodeId node) const;
@@ -200,6 +207,7 @@ class SimulatedCluster {
   void generate(Node& node, std::size_t job);
   void begin(Node& node, std::size_t job);
   void append(Node& node, std::size_t job);
+  void publish(Node& node, std::size_t job, const protocol::Access& access);
   void observe_items(const protocol::Job& job, const Step& step);
 
   void collect(Node& node);

@@ -24,6 +24,7 @@ struct SimulatedCluster::JobState {
   std::vector<std::vector<std::int32_t>> minimum;  ///< per node and place
   /// Per node: the versions from elsewhere that its tasks read, each with the place of the first.
   std::vector<std::map<std::pair<protocol::TileId, Version>, PlaceId>> first_readers;
+  std::shared_ptr<ReaderWays> ways;  ///< null: all readers are announced
   std::vector<std::int32_t> executions;
   std::set<protocol::MatrixId> read;
   std::set<protocol::MatrixId> written;
@@ -100,7 +101,8 @@ struct SimulatedCluster::Node {
   std::vector<Copying> copies;
   std::vector<Copying> copying;  ///< with all ends
   std::vector<protocol::SendAction> sends;
-  std::vector<Sent> sent;  ///< posted, completion not yet reported
+  std::vector<protocol::SendAction> behind;  ///< versions that arrive, to be passed on
+  std::vector<Sent> sent;                    ///< posted, completion not yet reported
   std::vector<Event> inbox;
   std::vector<Arrival> arrivals;  ///< at devices
   std::vector<Landing> landings;  ///< by tag

@@ -173,6 +173,8 @@ void SimulatedCluster::take_send(Node& node, SendAction send) {
     fail(Check::messages, fmt::format("version {} of tile {} travels to node {} twice",
                                       send.number.value(), send.tile.index, send.to.value()));
   }
+  outcome_.kinds_seen.insert(send.record->kind());
+  if (send.record->task == nullptr && home_of(send.tile).node != node.id) ++outcome_.passed_on;
   if (options_.places > 1 && inject(Fault::sent_from_elsewhere)) {
     send.place = PlaceId{(send.place.value() + 1) % options_.places};
   }
@@ -181,6 +183,10 @@ void SimulatedCluster::take_send(Node& node, SendAction send) {
     fail(Check::place,
          fmt::format("node {}: tile {} version {} leaves from place {} and not {}", node.id.value(),
                      send.tile.index, send.number.value(), send.place.value(), home.place.value()));
+  }
+  if (send.behind != nullptr) {
+    ++outcome_.passed_on_early;
+    return node.behind.push_back(send);
   }
   node.blocks.begin_read(send.block, {"a message with tile", send.tile.index});
   node.sends.push_back(send);
@@ -359,6 +365,13 @@ void SimulatedCluster::finish_arrival(Node& node, const Event& event) {
   }
   if (!event.empty) node.blocks.content(g.block) = event.data;
   node.blocks.end_write(g.block);
+  std::erase_if(node.behind, [&](SendAction send) {
+    if (send.behind != g.record) return false;
+    send.empty |= event.empty;
+    node.blocks.begin_read(send.block, {"a message with tile", send.tile.index});
+    node.sends.push_back(send);
+    return true;
+  });
   node.protocol->data_arrived(*g.record, event.empty, node.actions);
   collect(node);
 }

@@ -22,6 +22,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "algorithms/cholesky/cholesky.hpp"
 #include "algorithms/cholesky/inverses.hpp"
@@ -216,7 +217,17 @@ const Size& size_of(Kind kind) {
   return fine;
 }
 
-/// Ways of messages, which are to make no difference.
+/// The hosts that nodes pretend to be on, in turns: one, a host each, and two on each.
+std::vector<std::int32_t> hosts_of(int r, int nodes) {
+  std::vector<std::int32_t> hosts;
+  for (int n = 0; n < nodes; ++n) hosts.push_back(r % 3 == 0 ? 0 : r % 3 == 1 ? n : n / 2);
+  return hosts;
+}
+
+/// From where readers have tiles, which is to make no difference.
+constexpr std::array<const char*, 4> readers{"auto", "tree", "home", "tree"};
+
+/// Ways of messages, likewise.
 constexpr std::array<const char*, 6> paths{"auto", "message", "shared", "get", "put", "ring"};
 
 int run_all(Kind kind, int repeats) {
@@ -249,15 +260,17 @@ int run_all(Kind kind, int repeats) {
         }
       }
       if (r % 4 == 1) faults.extra_blocks_max = 0;
+      faults.hosts = hosts_of(r, size);
       const std::string yaml = fmt::format(
           "layout: {{grid: [{}, {}], {}}}\n"
           "runtime: {{watchdog_seconds: {}, wait: {}, cpu_workers: {}, window: {}, devices: {}, "
-          "priorities: {}, placement: {}, messages: {{path: {}}}}}\n",
+          "priorities: {}, placement: {}, messages: {{path: {}, readers: {}}}}}\n",
           rows, size / rows, problem.layout,
           kind == Kind::cuda ? 60 : 4,  // libraries take their time to begin
           r % 2 == 0 ? "adaptive" : "park", 1 + r % 3, r % 5 == 4 ? 3 : 4096, devices_of(kind, r),
           r % 4 == 2 ? "path" : "program", kind == Kind::lent ? "dynamic" : "static",
-          paths.at(static_cast<std::size_t>(r) % paths.size()));
+          paths.at(static_cast<std::size_t>(r) % paths.size()),
+          readers.at(static_cast<std::size_t>(r) % readers.size()));
       const Result result = run(yaml, problem, faults);
       hashes.insert(result.hash);
       evictions += result.evictions;

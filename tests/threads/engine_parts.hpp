@@ -34,7 +34,8 @@ class LoneProtocol {
     job->name = name;
     job->spec.name = name;
     job->spec.matrices = {matrix};
-    job->handle = &protocol.begin_job({window, {{1, 0, 0}}});
+    job->handle =
+        &protocol.begin_job({.window = window, .pools = {{1, 0, 0}}, .readers = {}, .route = {}});
     job->handle->context = job.get();
     job->id = job->handle->id;
     return job;

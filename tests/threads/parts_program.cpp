@@ -1,6 +1,7 @@
 /// Lets parts of tiles of many shapes travel, in all the ways in which a version can: to its
-/// readers, as a minor output to its home, and on from there; out of the store's memory and the
-/// caller's. Each reader compares what it was to get, and all nodes together what was sent.
+/// readers, from reader to reader, as a minor output to its home, and on from there; out of the
+/// store's memory and the caller's. Each reader compares what it was to get, and all nodes together
+/// what was sent.
 ///
 ///   mpiexec -n P parts_program devices|cpus
 ///
@@ -158,6 +159,16 @@ JobSpec job_of(const Setting& s, std::int64_t salt, bool fails) {
     spec.keep_alive.push_back(m.state());
   }
   spec.program = [w = Walk{s, salt, fails}](TaskStream& tasks) { return walk(tasks, w); };
+  const auto nodes = static_cast<std::int32_t>(s.node.size());
+  spec.readers = [source = s.source.id(), nodes](protocol::TileId tile, Version number) {
+    std::vector<protocol::Reader> readers;
+    const std::int32_t home = tile.matrix == source ? 0 : 1;
+    const bool travels = tile.index == home && number > Version{0};
+    for (std::int32_t r = 0; travels && r < nodes; ++r) {
+      if (r != home) readers.push_back({NodeId{r}, 0});
+    }
+    return readers;
+  };
   spec.part = [parts = s.parts](protocol::TileId, Version number) {
     return parts.at(static_cast<std::size_t>(number.value()) - 1);
   };
@@ -386,12 +397,14 @@ void run_all(bool devices, Defects& defects) {
     faults.messages = {static_cast<std::uint64_t>(seed == 0 ? 0 : 200),
                        static_cast<std::uint64_t>(seed)};
     if (seed == 2) faults.extra_blocks_max = 0;
+    for (int n = 0; n < size; ++n) faults.hosts.push_back(seed == 2 ? n / 2 : n);
     const std::string yaml = fmt::format(
         "layout: {{grid: [{}, 1]}}\n"
         "runtime: {{watchdog_seconds: 20, wait: {}, cpu_workers: 2, devices: {{backend: {}}}, "
-        "messages: {{path: {}}}}}\n",
+        "messages: {{path: {}, readers: {}}}}}\n",
         size, seed == 1 ? "park" : "adaptive",
-        devices ? "emulated, per_node: 2, memory: 64MiB" : "none", seed == 2 ? "message" : "auto");
+        devices ? "emulated, per_node: 2, memory: 64MiB" : "none", seed == 2 ? "message" : "auto",
+        seed == 0 ? "auto" : "tree");
     Node node(Config::from_text(yaml, "parts"), MPI_COMM_WORLD, &faults);
     try_reductions(node, defects);
     try_sizes(node, defects);
@@ -407,6 +420,12 @@ void run_all(bool devices, Defects& defects) {
     if (seed == 0) run(setting(node, defects, 100, 3, many_parts(100)), 1, false);
     run(setting(node, defects, 200, 300, {{Shape::upper}, {Shape::lower}, {Shape::full, 1, 150}}),
         1, false);
+    // In several pieces, which are passed on one by one where messages take the wire.
+    const Setting pieces = setting(node, defects, 600, 300, Parts(8));
+    run(pieces, 1, false);
+    run(pieces, 2, true);
+    for (std::int64_t salt = 3; salt < 6; ++salt) cancel(pieces, salt);
+    run(pieces, 6, false);
     node.stop();
   }
 }

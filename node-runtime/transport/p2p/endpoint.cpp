@@ -228,6 +228,19 @@ Request Endpoint::send_expected(const Outgoing& message, NodeId to, std::int32_t
   return request;
 }
 
+std::optional<Request> Endpoint::send_arriving(const Outgoing& message, std::int64_t there,
+                                               NodeId to, std::int32_t tag, ChannelId channel,
+                                               OnEnd on_end) {
+  check_send(to, tag);
+  check_running();
+  const auto send = new_send(sides_.of(message), to, tag, channel, true);
+  send->missing = send->side.bytes - there;
+  if (on_end) send->call_at_end(std::move(on_end));
+  if (sender_.start_arriving(send)) return Request(*this, send->id, true, send);
+  requests_.end();
+  return std::nullopt;
+}
+
 void Endpoint::tell(NodeId to, std::span<const std::byte> word) {
   check_peer(to, "telling");
   check_running();

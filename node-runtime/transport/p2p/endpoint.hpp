@@ -181,6 +181,21 @@ class Endpoint {
   /// it expects one. `on_end` may be called before this returns.
   Request send_expected(const Outgoing& message, NodeId to, std::int32_t tag, ChannelId channel,
                         OnEnd on_end = nullptr);
+  /// The same for a message that is still being received into this memory: its first `there` bytes
+  /// have come, which is a whole number of pieces (arrived()). Nothing: it takes a way on which
+  /// nothing leaves before all is there; send_expected() then.
+  [[nodiscard]] std::optional<Request> send_arriving(const Outgoing& message, std::int64_t there,
+                                                     NodeId to, std::int32_t tag, ChannelId channel,
+                                                     OnEnd on_end = nullptr);
+  /// More of such a message has come; in the end all of it.
+  void more_is_there(std::int64_t request, std::int64_t bytes) {
+    sender_.sends().more_is_there(request, bytes);
+  }
+  /// The first bytes of an expected message that are in its room and stay as they are; 0 where it
+  /// comes by a way on which that is not known.
+  [[nodiscard]] std::int64_t arrived(std::int64_t request) const {
+    return receiver_.receives().arrived(request);
+  }
   /// A word for the other node's program (EndpointOptions::word), in order with expect().
   void tell(NodeId to, std::span<const std::byte> word);
 

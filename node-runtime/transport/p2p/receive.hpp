@@ -48,7 +48,9 @@ struct Receive : RequestState {
   bool has_flow = false;
   std::int64_t posted = 0;  ///< bytes that have places: memory, or slots that the sender may fill
   std::int64_t done = 0;    ///< bytes that have come
-  std::int64_t pieces = 0;  ///< that have come
+  std::int64_t prefix = 0;  ///< expected: of these the first ones without a gap
+  std::vector<StreamRange> beyond_gap;  ///< pieces behind those
+  std::int64_t pieces = 0;              ///< that have come
   std::int32_t in_flight = 0;
   std::vector<Staging::Slot> slots;  ///< free ones that it holds
   std::vector<Staging::Slot> given;  ///< those that the sender may fill

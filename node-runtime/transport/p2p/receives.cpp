@@ -22,6 +22,23 @@ std::shared_ptr<Receive> Receives::find(std::int64_t id) const {
   return found == nullptr ? nullptr : *found;
 }
 
+std::int64_t Receives::arrived(std::int64_t id) const {
+  const auto* const found = receives_.find(id);
+  return found == nullptr || (*found)->is_taken ? 0 : (*found)->prefix;
+}
+
+/// Pieces may end in any order.
+void Receives::count_prefix(Receive& receive, const StreamRange& range) {
+  receive.beyond_gap.push_back(range);
+  for (bool grows = true; grows;) {
+    const auto next = std::ranges::find(receive.beyond_gap, receive.prefix, &StreamRange::begin);
+    grows = next != receive.beyond_gap.end();
+    if (!grows) return;
+    receive.prefix += next->bytes;
+    receive.beyond_gap.erase(next);
+  }
+}
+
 // ---- places ----------------------------------------------------------------------------------
 
 Staging& Receives::slots_of(const Receive& receive) const {
@@ -195,7 +212,10 @@ void Receives::ended(const Piece& piece, const std::optional<std::string>& failu
 
 void Receives::piece_is_in(Receive& receive, const Piece& piece) {
   --receive.in_flight;
-  if (receive.is_expected && !receive.is_taken) --posted_ahead_;
+  if (receive.is_expected && !receive.is_taken) {
+    --posted_ahead_;
+    count_prefix(receive, piece.range);
+  }
   ++receive.pieces;
   receive.done += piece.range.bytes;
   if (receive.is_cut) {

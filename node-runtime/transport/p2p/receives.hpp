@@ -39,6 +39,9 @@ class Receives {
   Receive& add(std::shared_ptr<Receive> receive);
   /// Null: it is over.
   [[nodiscard]] std::shared_ptr<Receive> find(std::int64_t id) const;
+  /// The first bytes of an expected message that are in its room; 0 where it comes by another way
+  /// than by pieces of the wire.
+  [[nodiscard]] std::int64_t arrived(std::int64_t id) const;
 
   // ---- places ---------------------------------------------------------------------------------
   /// The slots of this node that the receive's pieces pass through.
@@ -89,6 +92,7 @@ class Receives {
 
  private:
   [[nodiscard]] bool drain(Receive& receive, const Piece& piece, const Spot& from);
+  static void count_prefix(Receive& receive, const StreamRange& range);
   void piece_is_in(Receive& receive, const Piece& piece);
   void give_slot(Receive& receive, Staging::Slot slot);
   void end_if_all_is_here(Receive& receive);

@@ -32,6 +32,8 @@ class Rooms {
  public:
   void add(const RoomKey& key, const Room& room);
   [[nodiscard]] bool has(const RoomKey& key) { return rooms_.find(key) != nullptr; }
+  /// Null: there is none.
+  [[nodiscard]] const Room* find(const RoomKey& key) { return rooms_.find(key); }
   /// There is one.
   [[nodiscard]] Room take(const RoomKey& key);
   /// The node is lost.

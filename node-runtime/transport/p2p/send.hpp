@@ -41,6 +41,7 @@ struct Send : RequestState {
   FlowId flow;
   std::int64_t piece_bytes = 0;
   std::int64_t slot_bytes = 0;            ///< from one of the receiver's slots to the next
+  std::int64_t missing = 0;               ///< last bytes that are not in memory yet
   std::int64_t posted = 0;                ///< bytes whose pieces have begun
   std::int64_t done = 0;                  ///< bytes whose pieces have ended
   std::int32_t in_flight = 0;             ///< pieces

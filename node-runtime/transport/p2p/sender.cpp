@@ -75,22 +75,11 @@ void Sender::start_expected(std::shared_ptr<Send> started) {
     sends_.tell_broken(send.to, send.peer_receive, error);
     return fail_at_once(send, error);
   }
-  // Messages to a node that reads late wait where they are, not as copies in notes.
-  const bool is_behind = shared_.wire.is_behind(send.to);
-  const Handover choice =
-      decision_.hand_over(make_handover_query(shared_, send, room), room.posted_pieces() > 0,
-                          is_behind ? 0 : shared_.options.eager_bytes_max);
+  const Handover choice = handover(send, room);
   if (choice == Handover::deliver) return deliver(send, room);
   statistics_.bytes += send.side.bytes;
   sends_.add(std::move(started));
-  if (choice == Handover::pieces) {
-    send.is_granted = send.is_posted = true;
-    send.path = Path::message;
-    send.flow = FlowId{room.header.flow};
-    send.piece_bytes = room.header.piece_bytes;
-    ++statistics_.sent[static_cast<std::size_t>(send.path)];
-    return sends_.begin(send);
-  }
+  if (choice == Handover::pieces) return send_pieces(send, room);
   try {
     if (choice == Handover::put && put(send, room)) return;
     announce(send);
@@ -98,6 +87,38 @@ void Sender::start_expected(std::shared_ptr<Send> started) {
     sends_.tell_broken(send.to, send.peer_receive, error);
     sends_.refused(send, error);
   }
+}
+
+bool Sender::start_arriving(const std::shared_ptr<Send>& started) {
+  Send& send = *started;
+  const RoomKey key{send.to, send.channel.value(), send.tag};
+  const Room* const room = rooms_.find(key);
+  const bool is_there = room != nullptr && room->has_memory() &&
+                        !shared_.neighbours.is_lost(send.to) && !mismatch(send, *room);
+  if (!is_there || handover(send, *room) != Handover::pieces) return false;
+  if (!send.side.is_host_run() || send.side.bytes == 0) return false;
+  statistics_.bytes += send.side.bytes;
+  sends_.add(started);
+  send_pieces(send, rooms_.take(key));
+  return true;
+}
+
+Handover Sender::handover(const Send& send, const Room& room) {
+  // Messages to a node that reads late wait where they are, not as copies in notes.
+  const bool is_behind = shared_.wire.is_behind(send.to);
+  return decision_.hand_over(make_handover_query(shared_, send, room), room.posted_pieces() > 0,
+                             is_behind ? 0 : shared_.options.eager_bytes_max);
+}
+
+/// Over the wire, into the receives that are posted for them.
+void Sender::send_pieces(Send& send, const Room& room) {
+  send.peer_receive = room.header.receive;
+  send.is_granted = send.is_posted = true;
+  send.path = Path::message;
+  send.flow = FlowId{room.header.flow};
+  send.piece_bytes = room.header.piece_bytes;
+  ++statistics_.sent[static_cast<std::size_t>(send.path)];
+  sends_.begin(send);
 }
 
 void Sender::deliver(Send& send, const Room& room) {

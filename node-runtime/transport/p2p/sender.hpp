@@ -48,6 +48,10 @@ class Sender {
   void start(std::shared_ptr<Send> started);
   /// Starts a send that its receiver expects: expects(to, tag, channel).
   void start_expected(std::shared_ptr<Send> started);
+  /// Starts it without the last send.missing bytes of its memory, which are coming
+  /// (Sends::more_is_there). False: it takes another way than by pieces of host memory, and starts
+  /// when all is there.
+  [[nodiscard]] bool start_arriving(const std::shared_ptr<Send>& started);
   /// A node has room for a message; the word that came with it.
   std::span<const std::byte> expected(NodeId from, const NoteHeader& header,
                                       std::span<const std::byte> payload);
@@ -74,6 +78,8 @@ class Sender {
 
  private:
   void announce(const Send& send);
+  [[nodiscard]] Handover handover(const Send& send, const Room& room);
+  void send_pieces(Send& send, const Room& room);
   void deliver(Send& send, const Room& room);
   [[nodiscard]] bool put(Send& send, const Room& room);
   [[nodiscard]] std::optional<std::string> mismatch(const Send& send, const Room& room) const;

@@ -29,6 +29,15 @@ void Sends::begin(Send& send) {
   post_pieces(send);
 }
 
+void Sends::more_is_there(std::int64_t id, std::int64_t bytes) {
+  Send& send = *sends_.at(id);
+  const std::int64_t missing = send.side.bytes - bytes;
+  HEDDLE_CHECK(0 <= missing && missing <= send.missing, "{} bytes are missing after {} were",
+               missing, send.missing);
+  send.missing = missing;
+  post_pieces(send);
+}
+
 void Sends::send_blanks(NodeId to, const Room& room) {
   for (std::int32_t i = 0; i < room.posted_pieces(); ++i) {
     Piece piece{Piece::Kind::send, 0, {}, std::nullopt};
@@ -63,7 +72,8 @@ bool Sends::post_piece(Send& send) {
   const std::int64_t bytes = std::min(send.piece_bytes, send.side.bytes - send.posted);
   Piece piece{Piece::Kind::send, send.id, {send.posted, bytes}, std::nullopt};
   if (send.side.is_host_run()) {
-    if (send.in_flight >= direct_pieces) return false;
+    if (send.in_flight >= direct_pieces || send.posted + bytes > send.side.bytes - send.missing)
+      return false;
     send.posted += bytes;
     ++send.in_flight;
     shared_.wire.send_bytes(
@@ -352,8 +362,8 @@ bool Sends::is_valid() const {
     const auto behind = std::ranges::count_if(send->packing, &Packing::is_packed);
     slots += send->packing.size();
     const bool is_counted = send->in_flight == under_way[id] + behind;
-    const bool is_in_order =
-        0 <= send->done && send->done <= send->posted && send->posted <= send->side.bytes;
+    const bool is_in_order = 0 <= send->done && send->done <= send->posted && send->missing >= 0 &&
+                             send->posted <= send->side.bytes - send->missing;
     const bool may_have_pieces = send->is_granted || send->in_flight == 0;
     if (!is_counted || !is_in_order || !may_have_pieces) is_right = false;
   });

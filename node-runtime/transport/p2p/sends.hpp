@@ -17,7 +17,7 @@ namespace heddle::p2p {
 /// places that the receiver has named.
 ///
 /// Invariant (`is_valid()`), for every send s:
-///   0 <= s.done <= s.posted <= s.side.bytes
+///   0 <= s.done <= s.posted <= s.side.bytes - s.missing <= s.side.bytes
 ///   s.in_flight = |pieces of s under way| + |packed pieces that wait behind one that is not|
 ///   !s.is_granted => s.in_flight = 0
 /// and |used out slots| = |pieces in packing lists| + |pieces on the wire from a slot|.
@@ -40,6 +40,8 @@ class Sends {
   // ---- pieces ---------------------------------------------------------------------------------
   /// The send is granted and knows its places.
   void begin(Send& send);
+  /// Of a message that is passed on while it arrives these bytes are in memory now.
+  void more_is_there(std::int64_t id, std::int64_t bytes);
   /// The receiver has emptied a slot.
   void slot_is_free(const NoteHeader& header);
   void ended(const Piece& piece, const std::optional<std::string>& failure);
