@@ -127,8 +127,9 @@ class TileTransport {
     DeviceCache::Use use;
     DeviceCache::MessageBuffer buffer;
   };
-  /// The ticket of the protocol's record: its tag + 1 while it is expected, one of these afterwards.
-  /// A send that is to pass it on may be told of before the grant is, or after the data has come.
+  /// The ticket of the protocol's record: its tag + 1 while it is expected, one of these
+  /// afterwards. A send that is to pass it on may be told of before the grant is, or after the data
+  /// has come.
   static constexpr std::int32_t has_come = -1;
   static constexpr std::int32_t has_come_empty = -2;
   struct Landing {

@@ -82,14 +82,16 @@ TEST(InsertionBatch, leaves_the_window_room_for_each_item) {
     batch.begin(16, room);
     std::int32_t inserted = 0;
     for (std::int32_t t = 0; t < 6 && batch.has_room(); ++t, ++inserted) {
-      // Elsewhere, on two tiles of this node: a version to send, and a minor output to receive.
+      // Elsewhere: two minor outputs to receive, and a version to send, which takes no room.
       const protocol::Access accesses[] = {node.access(0, AccessMode::write, 1),
-                                           node.access(t, AccessMode::read_write)};
+                                           node.access(2 * t, AccessMode::read_write),
+                                           node.access(2 * t + 1, AccessMode::write)};
       batch.insert(testing::nothing, {}, accesses);
     }
     EXPECT_EQ(inserted, (room + 1) / 2);
     batch.hand_over(node.protocol, node.actions);
     EXPECT_EQ(job->handle->unfinished, 2 * inserted);
+    EXPECT_EQ(job->handle->pending_sends, inserted);
     EXPECT_LE(job->handle->unfinished, room + 1) << "one insertion may exceed it, as ever";
   }
 }
