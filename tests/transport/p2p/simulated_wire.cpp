@@ -118,7 +118,7 @@ void SimulatedNet::step() {
   flow.receives.pop_front();
   if (from.bytes != to.bytes && from.bytes != 0) {
     ++defects_;
-  } else {
+  } else if (from.bytes != 0) {
     std::memcpy(to.memory, from.memory, from.bytes);
   }
   if (flow.sends.empty() || flow.receives.empty()) {
