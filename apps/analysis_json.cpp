@@ -43,6 +43,17 @@ json to_json(const replay::TransferFigures& figures) {
           {"hidden", figures.hidden}};
 }
 
+json to_json(const replay::LargestSender& most) {
+  return {{"bytes", most.bytes}, {"bytes_from_homes", most.bytes_from_homes}};
+}
+
+json to_json(const replay::ReaderFigures& readers) {
+  return {{"passed_on", readers.passed_on},
+          {"bytes", readers.bytes},
+          {"largest_node", to_json(readers.node)},
+          {"largest_host", to_json(readers.host)}};
+}
+
 json thread_to_json(const RunTrace& run, replay::ThreadId id) {
   const replay::Thread& thread = run.at(id);
   return {
@@ -166,6 +177,7 @@ json to_json(const RunTrace& run, const Analysis& analysis) {
               {"services", rows(run, analysis.services)},
               {"waited_for", to_json(run, analysis.waited_for)},
               {"messages", to_json(analysis.messages)},
+              {"readers", to_json(analysis.readers)},
               {"copies", to_json(analysis.copies)},
               {"critical_path", to_json(analysis.critical_path)},
               {"critical_tasks", path_to_json(run, analysis)},

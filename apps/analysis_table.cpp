@@ -180,9 +180,26 @@ std::string transfer_row(std::string_view what, const replay::TransferFigures& f
                      format_seconds(figures.seconds), 100 * figures.hidden);
 }
 
+/// What homes saved since readers passed versions on.
+std::string readers_rows(const replay::ReaderFigures& readers) {
+  if (readers.passed_on == 0) return {};
+  const auto bytes = [](double amount) { return format_bytes(static_cast<std::uint64_t>(amount)); };
+  std::string out =
+      fmt::format("  {:<14}{:>17}{:>12}\n", "by readers", readers.passed_on, bytes(readers.bytes));
+  const auto row = [&](std::string_view who, std::string_view where,
+                       const replay::LargestSender& most) {
+    if (most.bytes_from_homes <= 0) return;
+    out += fmt::format("    busiest {}: {} sent{}, {} if homes had sent all\n", who,
+                       bytes(most.bytes), where, bytes(most.bytes_from_homes));
+  };
+  row("node", "", readers.node);
+  row("host", " to other hosts", readers.host);
+  return out;
+}
+
 std::string transfers_table(const Analysis& analysis) {
-  const std::string rows =
-      transfer_row("messages", analysis.messages) + transfer_row("copies", analysis.copies);
+  const std::string rows = transfer_row("messages", analysis.messages) +
+                           readers_rows(analysis.readers) + transfer_row("copies", analysis.copies);
   return rows.empty() ? rows : "\ntransfers\n" + rows;
 }
 

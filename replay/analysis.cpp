@@ -199,6 +199,7 @@ Analysis analyze(const RunTrace& run, std::int32_t job) {
   const Overlap overlap = overlap_of(run, result.span);
   result.messages = transfers(run.messages, job, overlap.messages);
   result.copies = transfers(run.copies, job, overlap.copies);
+  result.readers = reader_figures(run, job);
   result.bounds = bounds_of(run, graph, result.path, heads, graph.tails());
   PathSum by_kernel;
   for (const TaskId id : result.path) {

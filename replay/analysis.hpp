@@ -8,6 +8,7 @@
 #include "replay/bounds.hpp"
 #include "replay/graph.hpp"
 #include "replay/idleness.hpp"
+#include "replay/reader_figures.hpp"
 #include "replay/run.hpp"
 
 namespace heddle::replay {
@@ -57,6 +58,7 @@ struct Analysis {
   std::vector<KernelFigures> kernels;  ///< longest total first
   TransferFigures messages;
   TransferFigures copies;
+  ReaderFigures readers;
   Bounds bounds;
   std::vector<PathPart> critical_path;  ///< by kernel, longest first
   std::vector<TaskId> path;             ///< its tasks in order

@@ -140,11 +140,14 @@ class NodeReader {
   void add(const trace::MessageRecord& message) {
     const bool is_sent = message.kind == trace::RecordKind::send;
     const Interval when = time(message.start_ns, message.end_ns);
+    std::optional<PlaceId> place;
+    if (message.place != 0) place = PlaceId{message.place - 1};
     (is_sent ? sends_ : run_.messages)
-        .push_back({message.job, message.tile, message.version,
-                    is_sent ? trace_.node : message.peer, is_sent ? message.peer : trace_.node,
-                    message.path, message.bytes, when,
-                    time(message.posted_ns, message.end_ns).start_ns});
+        .push_back(
+            {message.job, message.tile, message.version, is_sent ? trace_.node : message.peer,
+             is_sent ? message.peer : trace_.node, message.path, message.bytes, when,
+             time(message.posted_ns, message.end_ns).start_ns, is_sent ? place : std::nullopt,
+             is_sent ? std::nullopt : place, message.is_passed_on != 0});
   }
 
   void add(const trace::CounterRecord& counter) {
@@ -204,6 +207,8 @@ void begin_with_their_sends(std::vector<Message>& receives, std::vector<Message>
   for (Message& message : receives) {
     const auto sent = std::ranges::lower_bound(sends, key_of(message), {}, key_of);
     if (sent == sends.end() || key_of(*sent) != key_of(message)) continue;
+    message.from_place = sent->from_place;
+    message.is_passed_on = sent->is_passed_on;
     message.time.start_ns =
         std::clamp(sent->time.start_ns, message.time.start_ns, message.time.end_ns);
   }

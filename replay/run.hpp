@@ -106,6 +106,10 @@ struct Message {
   std::uint64_t bytes = 0;
   Interval time;
   std::int64_t awaited_ns = 0;  ///< since when the receiver had a block
+  /// Of its nodes, where the traces tell them.
+  std::optional<PlaceId> from_place{};
+  std::optional<PlaceId> to_place{};
+  bool is_passed_on = false;  ///< the sender had received it itself, and is not its home
 };
 
 /// Progress of a node's generation in a job: tasks up to `order` exist.

@@ -368,10 +368,14 @@ void write_simulated_run(const PredictionCase& one, Prediction& prediction,
   const auto begun = std::chrono::system_clock::now().time_since_epoch();
   const std::string run = fmt::format("{}{}", simulated_prefix, begun.count());
   for (trace::NodeTrace& trace : prediction.result.traces) {
+    const replay::SimulatedMachine& machine = one.machine.machine;
+    const nlohmann::json node{
+        {"host", fmt::format("simulated host {}", machine.host_of(trace.node))},
+        {"host_cores", machine.cores}};
     const nlohmann::json metadata{{"run", run},
                                   {"about", trace.node == NodeId{0} ? about : nlohmann::json()},
                                   {"configuration", configuration},
-                                  {"node", {{"host_cores", one.machine.machine.cores}}}};
+                                  {"node", node}};
     trace.info.metadata = metadata.dump();
     const auto path = std::filesystem::path(folder) / trace::node_file_name(trace.node);
     trace::write_node_file(stage(path.string()), trace);

@@ -392,13 +392,17 @@ template <class Action>
 void TileTransport::record(trace::RecordKind kind, const Action& action, NodeId peer,
                            std::uint32_t tag, std::size_t bytes, std::int64_t posted_ns,
                            p2p::Path path) {
+  std::uint8_t is_passed_on = 0;
+  if constexpr (requires { action.passed_on; }) is_passed_on = action.passed_on ? 1 : 0;
   trace_->message({.kind = kind,
                    .path = static_cast<trace::PathNumber>(1 + static_cast<int>(path)),
+                   .place = trace::number_of(action.place),
                    .job = action.job.value(),
                    .tile = {action.tile.matrix.value(), action.tile.index},
                    .version = action.number,
                    .peer = peer,
                    .tag = tag,
+                   .is_passed_on = is_passed_on,
                    .bytes = bytes,
                    .posted_ns = posted_ns,
                    .start_ns = posted_ns,

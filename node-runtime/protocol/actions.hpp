@@ -79,6 +79,7 @@ struct SendAction {
   /// What has come of it may leave; the message ends after that one, and is empty if that one is.
   /// Report data_arrived() before send_finished(); until then this record stays.
   Landing* behind = nullptr;
+  bool passed_on = false;  ///< this node is not the version's home, but has received it itself
 };
 
 /// Output of every event. The caller carries the actions out in any order, at any later time, and

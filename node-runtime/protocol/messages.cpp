@@ -48,11 +48,12 @@ void Protocol::try_send(Send& send, Actions& actions) {
   grants_.posted({{send.job->id, send.tile, send.number}, send.to});
   const bool is_minor_output = send.task != nullptr;
   const PlaceId place = is_minor_output ? send.task->place : send.source->place;
+  const bool passed_on = !is_minor_output && send.source->kind == Copy::Kind::remote;
   const BlockRef block =
       is_minor_output ? send.task->operands[send.operand].scratch->granted : send.source->block;
   ++send.job->counters.sends;
   actions.sends.push_back({send.to, send.tag, send.priority, send.job->id, send.tile, send.number,
-                           place, block, send.job->cancelled, &send, behind});
+                           place, block, send.job->cancelled, &send, behind, passed_on});
 }
 
 void Protocol::send_finished(Send& send, Actions& actions) {

@@ -30,8 +30,8 @@ void PoolPlan::record_take(PlaceId place, TileId tile) {
 }
 
 void PoolPlan::take(Alive& alive, PlaceId place, TileId tile) {
-  if (alive.holds(place)) return;
-  alive.places[bit(place)] = true;
+  if (alive[bit(place)]) return;
+  alive[bit(place)] = true;
   record_take(place, tile);
   count_alive(place);
 }
@@ -50,31 +50,16 @@ void PoolPlan::count_transient(PlaceId place) {
 void PoolPlan::use(const Access& access, PlaceId place) {
   const bool here = access.home.node == node_;
   if (here && access.home.place == place) return;
-  Alive& alive = copies_[key(access)];
-  if (!here && alive.places.none()) ++receives_;  // it is received at its first reader's place
-  take(alive, place, access.tile);
+  take(copies_[key(access)], place, access.tile);
 }
 
 void PoolPlan::close(const Key& key) {
   const auto found = copies_.find(key);
   if (found == copies_.end()) return;
   for (PlaceId place{0}; place < alive_.end_index(); ++place) {
-    if (found->second.holds(place)) --alive_[place];
+    if (found->second[bit(place)]) --alive_[place];
   }
   copies_.erase(found);
-}
-
-void PoolPlan::append_alien_reader(const Access& access, NodeId reader) {
-  ++walked_;
-  add_alien_reader(access, reader);
-}
-
-void PoolPlan::add_alien_reader(const Access& access, NodeId reader) {
-  // A temporary version's own block has the same key and shares the bit of its home.
-  Alive& alive = copies_[key(access)];
-  if (std::find(alive.readers.begin(), alive.readers.end(), reader) != alive.readers.end()) return;
-  alive.readers.push_back(reader);
-  ++sends_;
 }
 
 void PoolPlan::append(std::span<const Access> accesses) {
@@ -83,26 +68,18 @@ void PoolPlan::append(std::span<const Access> accesses) {
   const bool mine = main.home.node == node_;
   if (mine) ++tasks_;
   for (const Access& access : accesses) {
-    const bool here = access.home.node == node_;
-    if (access.mode != AccessMode::write) {
-      if (mine && (access.mode == AccessMode::read || access.home != main.home)) {
-        use(access, main.home.place);
-      } else if (!mine && here) {
-        add_alien_reader(access, main.home.node);
-      }
+    if (!mine || access.mode == AccessMode::write) continue;
+    if (access.mode == AccessMode::read || access.home != main.home) {
+      use(access, main.home.place);
     }
   }
   for (const Access& access : accesses) {
     if (access.mode == AccessMode::read) continue;
-    const bool here = access.home.node == node_;
     if (mine && access.home != main.home) {
       record_take(main.home.place, access.tile);
       count_transient(main.home.place);
-      if (!here) ++sends_;
-    } else if (!mine && here) {
-      ++receives_;
     }
-    write(access, here);
+    write(access, access.home.node == node_);
   }
   for (const PlaceId place : transient_) --alive_[place];
   transient_.clear();
@@ -114,14 +91,13 @@ void PoolPlan::write(const Access& access, bool here) {
   const auto found = copies_.find(key(access));
   const bool temporary = here && is_temporary(access.tile.matrix);
   if (found != copies_.end()) {
-    auto& places = found->second.places;
+    Alive& places = found->second;
     for (PlaceId place{0}; place < alive_.end_index(); ++place) {
       const bool stays = temporary && place == access.home.place;
-      if (!found->second.holds(place) || stays) continue;
+      if (!places[bit(place)] || stays) continue;
       transient_.push_back(place);
       places[bit(place)] = false;
     }
-    found->second.readers.clear();
     if (places.none() && !temporary) copies_.erase(found);
   }
   if (temporary) take(copies_[key(access)], access.home.place, access.tile);

@@ -25,7 +25,6 @@ class PoolPlan {
   void set_temporary(MatrixId matrix);
 
   void append(std::span<const Access> accesses);
-  void append_alien_reader(const Access& access, NodeId reader);
   void release(const Access& access);
 
   /// Blocks needed at each place.
@@ -39,11 +38,8 @@ class PoolPlan {
   static constexpr std::size_t host_takes_max = 4096;
   /// Tasks that run on this node.
   [[nodiscard]] std::int64_t tasks() const { return tasks_; }
-  /// Calls of append, append_alien_reader and release: the cost of the walk.
+  /// Calls of append and release: the cost of the walk.
   [[nodiscard]] std::int64_t walked() const { return walked_; }
-  /// Versions that this node sends and receives.
-  [[nodiscard]] std::int64_t sends() const { return sends_; }
-  [[nodiscard]] std::int64_t receives() const { return receives_; }
 
  private:
   /// A tile of this node, or a version of another node's tile (count_here: the newest).
@@ -60,18 +56,12 @@ class PoolPlan {
       return std::hash<std::uint64_t>{}((tile | matrix << 32) ^ version * 0x9E3779B97F4A7C15ULL);
     }
   };
-  /// Copies of a tile's newest version that take blocks (one bit per place), and the nodes it is
-  /// sent to.
-  struct Alive {
-    std::bitset<places_max> places;
-    std::vector<NodeId> readers;
-    [[nodiscard]] bool holds(PlaceId place) const { return places[bit(place)]; }
-  };
+  /// Copies of a tile's newest version that take blocks: one bit per place.
+  using Alive = std::bitset<places_max>;
   [[nodiscard]] static std::size_t bit(PlaceId place) {
     return static_cast<std::size_t>(place.value());
   }
 
-  void add_alien_reader(const Access& access, NodeId reader);
   void use(const Access& access, PlaceId place);
   void take(Alive& alive, PlaceId place, TileId tile);
   void record_take(PlaceId place, TileId tile);
@@ -94,8 +84,6 @@ class PoolPlan {
   std::vector<PlaceId> transient_;
   std::int64_t tasks_ = 0;
   std::int64_t walked_ = 0;
-  std::int64_t sends_ = 0;
-  std::int64_t receives_ = 0;
 };
 
 }  // namespace heddle::protocol

@@ -132,18 +132,25 @@ struct CopyRecord {
 using PathNumber = std::uint8_t;
 inline constexpr std::uint8_t path_number_count = 7;
 [[nodiscard]] const char* path_name(PathNumber path);
+/// A place: 1 + its number; 0: unknown.
+using PlaceNumber = std::uint16_t;
+[[nodiscard]] inline PlaceNumber number_of(PlaceId place) {
+  return static_cast<PlaceNumber>(1 + place.value());
+}
 
 /// A version sent to (`kind` send) or received from (`kind` receive) another node.
 struct MessageRecord {
   RecordKind kind = RecordKind::send;
   PathNumber path = 0;
-  std::uint16_t reserved_1 = 0;
+  PlaceNumber place = 0;  ///< of this node, that it left or came to
   std::int32_t job = -1;
   Tile tile{};
   Version version{-1};
   NodeId peer{};
   std::uint32_t tag = 0;
-  std::uint32_t reserved_2 = 0;
+  /// `send`: 1 if this node had received it itself and is not its home (decision 044).
+  std::uint8_t is_passed_on = 0;
+  std::array<std::uint8_t, 3> reserved{};
   std::uint64_t bytes = 0;
   std::int64_t posted_ns = 0;  ///< when it was requested
   std::int64_t start_ns = 0;

@@ -44,6 +44,7 @@ void SliceDetails::tell(const MessageRecord& message) {
   version(message.job, message.tile, message.version);
   node("from", is_received ? message.peer : trace_.node);
   node("to", is_received ? trace_.node : message.peer);
+  if (message.place != 0) place("place", PlaceId{message.place - 1});
   sink_.number("tag", message.tag);
   sink_.number("bytes", static_cast<std::int64_t>(message.bytes));
   if (message.path != 0) sink_.text("path", path_name(message.path));

@@ -190,10 +190,12 @@ trace::MessageRecord message(trace::RecordKind kind, const Action& action, NodeI
                              std::int64_t end_ns) {
   trace::MessageRecord record;
   record.kind = kind;
+  record.place = trace::number_of(action.place);
   record.job = action.job.value();
   record.tile = {action.tile.matrix.value(), action.tile.index};
   record.version = action.number;
   record.peer = peer;
+  if constexpr (requires { action.passed_on; }) record.is_passed_on = action.passed_on ? 1 : 0;
   record.bytes = bytes;
   record.posted_ns = posted_ns;
   record.start_ns = start_ns;

@@ -130,6 +130,30 @@ class RunBuilder {
     put(nodes_[index(to)].threads.back(), record);
     return *this;
   }
+  /// The message of before was sent by a reader of that version, not by its home.
+  RunBuilder& passed_on(std::int32_t from) {
+    trace::Record& last = nodes_[index(from)].threads.back().records.back();
+    auto send = last.as<trace::MessageRecord>();
+    send.is_passed_on = 1;
+    last = trace::Record::of(send);
+    return *this;
+  }
+  /// The message of before left that place of its sender, and came to that one of its receiver.
+  RunBuilder& between(std::int32_t from, PlaceId from_place, std::int32_t to, PlaceId to_place) {
+    const auto set = [&](std::int32_t node, PlaceId place) {
+      trace::Record& last = nodes_[index(node)].threads.back().records.back();
+      auto message = last.as<trace::MessageRecord>();
+      message.place = trace::number_of(place);
+      last = trace::Record::of(message);
+    };
+    set(from, from_place);
+    set(to, to_place);
+    return *this;
+  }
+  RunBuilder& on_host(std::int32_t node, const std::string& name) {
+    nodes_[index(node)].info.metadata = R"({"run":"a","node":{"host":")" + name + R"("}})";
+    return *this;
+  }
   RunBuilder& copy(std::int32_t node, std::int32_t tile, std::int32_t version, PlaceId to,
                    std::int64_t start_us, std::int64_t end_us) {
     put(nodes_[index(node)].threads.back(), trace::CopyRecord{.job = 0,

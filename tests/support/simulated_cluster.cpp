@@ -213,9 +213,7 @@ void SimulatedCluster::submit(WalkedProgram walked) {
           plan.append(step.accesses);
           break;
         case Step::Kind::announce:
-          plan.append_alien_reader(step.accesses.front(), step.reader);
-          break;
-        case Step::Kind::publish:
+        case Step::Kind::publish:  // what is sent takes no block
           break;
         case Step::Kind::release:
           plan.release(step.accesses.front());

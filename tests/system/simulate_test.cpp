@@ -87,6 +87,30 @@ TEST_F(Simulate, writes_a_trace_that_analyze_reads) {
   EXPECT_TRUE(one.at("about").at("simulated").get<bool>());
 }
 
+/// 8 nodes on 4 hosts, in one grid row: all of them read each panel's tiles.
+TEST_F(Simulate, with_trees_tells_what_homes_save) {
+  const auto analyzed = [&](const std::string& readers) {
+    std::vector<std::string> words{"p.yaml", "--machine", "m.yaml", "--trace", readers};
+    for (const char* setting :
+         {"machine.nodes=8", "machine.nodes_per_host=2", "layout.grid=[1,8]"}) {
+      words.insert(words.end(), {"--set", setting});
+    }
+    words.insert(words.end(), {"--set", "runtime.messages.readers=" + readers});
+    EXPECT_EQ(simulate(words).status, 0);
+    return run(on(1, {"analyze", readers, "--report", readers + ".json"})).out;
+  };
+  EXPECT_EQ(analyzed("home").find("by readers"), std::string::npos);
+  const json home = report("home.json").at("runs").at(0);
+  EXPECT_EQ(home.at("readers").at("passed_on"), 0);
+  const std::string told = analyzed("tree");
+  EXPECT_NE(told.find("by readers"), std::string::npos) << told;
+  EXPECT_NE(told.find("sent to other hosts"), std::string::npos) << told;
+  const json tree = report("tree.json").at("runs").at(0);
+  EXPECT_EQ(tree.at("messages").at("bytes"), home.at("messages").at("bytes"));
+  const json& host = tree.at("readers").at("largest_host");
+  EXPECT_LT(2 * host.at("bytes").get<double>(), host.at("bytes_from_homes").get<double>());
+}
+
 TEST_F(Simulate, a_sweep_is_a_table_of_all_combinations) {
   const Ended ended =
       simulate({"p.yaml", "--machine", "m.yaml", "--sweep", "layout.tile=50,100,200", "--sweep",
