@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/require.hpp"
 #include "node-runtime/topology/links/host_tree.hpp"
+#include "node-runtime/topology/links/paths.hpp"
 
 namespace heddle {
 namespace {

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "node-runtime/topology/links/paths.hpp"
 #include "node-runtime/topology/links/topology_parts.hpp"
 
 namespace heddle {

@@ -10,19 +10,6 @@
 
 namespace heddle {
 
-/// A link in one direction: an element of GpuTopology::links().
-using TopologyLinkId = Index<struct TopologyLinkTag, std::int32_t>;
-
-struct TopologyLink {
-  VertexId from;
-  VertexId to;
-  LinkKind kind = LinkKind::pcie;
-  bool is_fabric = false;  ///< joins GPUs, directly or over NVLink switches
-  std::int32_t level = 0;  ///< the lowest level of pairs whose routes use it
-  double rate = 0;         ///< GB/s, of all parallel links together
-  double latency_us = 0;
-};
-
 /// The links of a path from `from` to `to`, or nothing if there is none. Of all paths over links
 /// for which `is_allowed`, whose inner vertices are `may_pass`: the fewest links, then the greatest
 /// rate of the slowest link, then the lowest numbers of vertices from the end backwards.

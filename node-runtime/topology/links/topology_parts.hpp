@@ -54,6 +54,19 @@ struct LinkPart {
   double latency_us = 0;
 };
 
+/// A link in one direction: an element of GpuTopology::links().
+using TopologyLinkId = Index<struct TopologyLinkTag, std::int32_t>;
+
+struct TopologyLink {
+  VertexId from;
+  VertexId to;
+  LinkKind kind = LinkKind::pcie;
+  bool is_fabric = false;  ///< joins GPUs, directly or over NVLink switches
+  std::int32_t level = 0;  ///< the lowest level of pairs whose routes use it
+  double rate = 0;         ///< GB/s, of all parallel links together
+  double latency_us = 0;
+};
+
 /// What was measured from GPU to GPU with nothing else under way. Costs go by it, congestion by the
 /// links.
 struct MeasuredPair {
