@@ -54,6 +54,12 @@ add_library(heddle_blas INTERFACE)
 target_include_directories(heddle_blas SYSTEM INTERFACE "${HEDDLE_LAPACKE_INCLUDE}" "${HEDDLE_CBLAS_INCLUDE}")
 target_link_libraries(heddle_blas INTERFACE "${HEDDLE_OPENBLAS_LIBRARY}")
 
+# The serial SCOTCH, which maps traffic onto GPUs (docs/decisions/046-mapping-onto-gpus.md); PT-SCOTCH, of the same source,
+# would bring MPI along.
+find_path(HEDDLE_SCOTCH_INCLUDE scotch.h PATH_SUFFIXES scotch REQUIRED)
+find_library(HEDDLE_SCOTCH_LIBRARY NAMES scotch REQUIRED)
+find_library(HEDDLE_SCOTCH_ERROR_LIBRARY NAMES scotcherr REQUIRED)
+
 if(HEDDLE_TESTS)
   find_package(GTest REQUIRED)
 endif()
