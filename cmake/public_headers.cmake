@@ -28,13 +28,20 @@ set(heddle_further_headers
     node-runtime/collectives/group.hpp
     node-runtime/collectives/reduce/own_operations.hpp
     node-runtime/messages.hpp
-    node-runtime/node_facts.hpp)
+    node-runtime/node_facts.hpp
+    node-runtime/topology/files/topology_file.hpp
+    node-runtime/topology/mapping/congestion.hpp
+    node-runtime/topology/mapping/mapping.hpp
+    node-runtime/topology/mapping/phase.hpp
+    node-runtime/topology/mapping/random_mappings.hpp
+    node-runtime/topology/mapping/traffic_pattern.hpp)
 # What these include.
 set(heddle_included_headers
     algorithms/matrix/source.hpp
     algorithms/walk/job.hpp
     algorithms/walk/own_part.hpp
     base/assert.hpp
+    base/indexed_vector.hpp
     kernels/cuda/product_choice.hpp
     kernels/kernels.hpp
     node-runtime/collectives/exchange.hpp
@@ -52,6 +59,10 @@ set(heddle_included_headers
     node-runtime/machine/measurements.hpp
     node-runtime/threads/program.hpp
     node-runtime/threads/tile_part.hpp
+    node-runtime/topology/links/gpu_topology.hpp
+    node-runtime/topology/links/topology_parts.hpp
+    node-runtime/topology/mapping/metric.hpp
+    node-runtime/topology/mapping/traffic.hpp
     node-runtime/transport/datatype/datatype.hpp
     node-runtime/transport/datatype/scalar.hpp)
 # And these only in sources that nvcc compiles.
