@@ -90,8 +90,9 @@ struct Mapping {
 /// one nearer to the plain order: exchanges look for them, so that the first of these is not proven
 /// best.
 ///
-/// The same input gives the same result on every machine. Throws Error(usage) for traffic without
-/// slots, options that name what is not there, and Selection::exact beyond its limits. Thread: any.
+/// The same input gives the same result on every machine with the same SCOTCH. Throws Error(usage)
+/// for traffic without slots, options that name what is not there, and Selection::exact beyond its
+/// limits. Thread: any.
 [[nodiscard]] Mapping map_traffic(const Traffic& traffic, const GpuTopology& topology,
                                   const MapOptions& options = {});
 

@@ -17,7 +17,8 @@ struct ScotchResult {
 
 /// Maps the graph of flows onto the complete graph of distances (004 section 4) by SCOTCH_graphMap.
 /// Loads of the target's edges are distances, what is minimised. SCOTCH sees neither unary costs
-/// nor groups. The same problem and seed give the same result. Takes a lock, as SCOTCH's source of
+/// nor groups. The same problem and seed give the same result; builds of SCOTCH with
+/// numbers of 32 and of 64 bits may differ from each other. Takes a lock, as SCOTCH's source of
 /// random numbers is one for the process. Thread: any.
 [[nodiscard]] ScotchResult scotch_mapping(const MappingProblem& problem, std::uint64_t seed);
 

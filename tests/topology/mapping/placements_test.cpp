@@ -1,8 +1,10 @@
+#include <algorithm>
 #include <gtest/gtest.h>
 #include <random>
 
 #include "node-runtime/topology/mapping/exchanges.hpp"
 #include "node-runtime/topology/mapping/scotch_mapping.hpp"
+#include "node-runtime/topology/mapping/traffic_pattern.hpp"
 #include "tests/support/seeds.hpp"
 #include "tests/topology/mapping/problems.hpp"
 
@@ -101,6 +103,42 @@ TEST(Scotch, gives_the_same_for_the_same_seed) {
     static_cast<void>(scotch_mapping(problem, seed + 1));
     EXPECT_EQ(scotch_mapping(problem, seed).gpu_of, first.gpu_of);
     EXPECT_TRUE(problem.allows(problem.nearest_allowed(first.gpu_of)));
+  }
+}
+
+/// A 3-D stencil of 64 slots in random order on a tree of 4 x 4 x 4 GPUs.
+MappingProblem shuffled_stencil(std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const Traffic traffic = traffic_of_pattern("3d 4x4x4 weight 3");
+  MappingProblem problem = empty_problem(64, 64, 1);
+  const Placement shuffled = problem.random(random);
+  for (std::int32_t i = 0; i < 64; ++i) {
+    for (std::int32_t j = 0; j < 64; ++j) {
+      problem.terms[0].flow[problem.of_slots(shuffled[static_cast<std::size_t>(i)],
+                                             shuffled[static_cast<std::size_t>(j)])] =
+          traffic.flow(SlotId{i}, SlotId{j}).bytes;
+      if (i == j) continue;
+      problem.terms[0].distance[problem.of_gpus(i, j)] = i / 4 == j / 4     ? 1
+                                                         : i / 16 == j / 16 ? 2
+                                                                            : 4;
+    }
+  }
+  return problem;
+}
+
+TEST(Scotch, beats_exchanges_alone_on_a_large_stencil) {
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    const MappingProblem problem = shuffled_stencil(seed);
+    const double scotch =
+        problem.cost(problem.nearest_allowed(scotch_mapping(problem, seed).gpu_of));
+    SearchBudget budget{1'600'000};
+    std::mt19937_64 random(seed);
+    double exchanges = problem.cost(exchanged(problem, problem.in_order(), budget));
+    while (budget.looks > 0) {
+      exchanges =
+          std::min(exchanges, problem.cost(exchanged(problem, problem.random(random), budget)));
+    }
+    EXPECT_LT(scotch, 0.95 * exchanges) << "seed " << seed;
   }
 }
 
