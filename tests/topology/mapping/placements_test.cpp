@@ -127,7 +127,7 @@ MappingProblem shuffled_stencil(std::uint64_t seed) {
 }
 
 TEST(Scotch, beats_exchanges_alone_on_a_large_stencil) {
-  for (const std::uint64_t seed : {1, 2, 3}) {
+  for (const std::uint64_t seed : {1U, 2U, 3U}) {
     const MappingProblem problem = shuffled_stencil(seed);
     const double scotch =
         problem.cost(problem.nearest_allowed(scotch_mapping(problem, seed).gpu_of));
